@@ -28,7 +28,9 @@ from harness.report.tables.validation import (
     as_stated,
     found_by_verdict,
     goals_table,
+    pooled_rate,
     rate,
+    source_of,
     tools_table,
 )
 from harness.report.words.text import NOTHING
@@ -89,9 +91,14 @@ def sentence(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -
     """What all runs together found, in a few words."""
     together = _counted(runs, records)
     found = [f"{rate(found_by_verdict(together.effects, share))} of {share:.0%}" for share in sorted(GOALS)[::-1]]
-    whose = {1: " where both sides came from one preloaded process", 2: " where each had its own"}
+    whose = {
+        (1, False): " where both sides came from one preloaded process",
+        (2, False): " where each had its own",
+        (2, True): " where each had a work tree of one commit, too",
+    }
+    several = len(together.spreads) > 1
     spread = " and ".join(
-        f"{one.ratio:.2f} [{one.low:.2f} – {one.high:.2f}]{whose[one.zygotes] if len(together.spreads) > 1 else ''}"
+        f"{one.ratio:.2f} [{one.low:.2f} – {one.high:.2f}]{whose[one.zygotes, one.revisions] if several else ''}"
         for one in together.spreads
     )
     return _spaced(
@@ -205,10 +212,10 @@ def _turns(records: Mapping[str, ValidationRecord]) -> Table:
 
 
 def _layout(records: Mapping[str, ValidationRecord]) -> Table:
-    """By how much A/A decisions scatter beyond what their own blocks say, with one preloaded process and with two.
+    """By how much A/A decisions scatter beyond what their own blocks say, by what their sides were forked from.
 
-    With two that is what memory layout alone does to a difference: √(observed² − predicted²), limits by those of the
-    ratio.
+    Of two preloaded processes, and of two equal revisions, that is what memory layout and paths alone do to a
+    difference: √(observed² − predicted²), limits by those of the ratio.
     """
     rows = []
     for name, record in records.items():
@@ -216,9 +223,13 @@ def _layout(records: Mapping[str, ValidationRecord]) -> Table:
             beyond = [one.predicted * math.sqrt(max(0.0, ratio - 1)) for ratio in (one.ratio, one.low, one.high)]
             words = "{:.1%} [{:.1%} – {:.1%}]".format(*beyond)
             scatter = f"{one.observed:.2%}", f"{one.predicted:.2%}"
-            rows.append((name, str(one.zygotes), str(one.decisions), *scatter, words))
-    names = ("run", "preloaded processes", "A/A decisions", "they scatter by", "their blocks say", "beyond that")
-    columns = tuple(Head(name, numeric=index > 0) for index, name in enumerate(names))
+            errors = (rate(pooled_rate([each])) for each in (one.false_alarms, one.holds))
+            rows.append((name, source_of(one), str(one.decisions), *errors, *scatter, words))
+    names = (
+        *("run", "sides from", "A/A decisions", "false alarms", "intervals that hold 0"),
+        *("they scatter by", "their blocks say", "beyond that"),
+    )
+    columns = tuple(Head(name, numeric=index > 1) for index, name in enumerate(names))
     return Table("What memory layout alone does", columns, tuple(rows))
 
 
@@ -281,8 +292,11 @@ def _where(together: ValidationRecord) -> str:
 def _on_what(manifest: RunManifest, record: ValidationRecord) -> str:
     rounds = plural(len(manifest.part(ValidationPlan).rounds), "round")
     done = rounds if record.complete else f"the first of {rounds}"
+    left_out = (
+        f"; two equal revisions were not compared: {record.revisions_left_out}" if record.revisions_left_out else ""
+    )
     facts = f"{escape(str(record.facts['cpu.model']))}, TensorFlow {record.facts['package.tensorflow']}"
-    return f"{facts}, {_count(record)}, {done}, with {plural(record.windows, 'window')} a trial"
+    return f"{facts}, {_count(record)}, {done}, with {plural(record.windows, 'window')} a trial{left_out}"
 
 
 def _count(record: ValidationRecord) -> str:

@@ -4,7 +4,7 @@ Nothing here was measured. Seeds are fixed, so that text and pictures can state 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from harness.looks import MAX_BLOCKS, looks_within
 
 Array = NDArray[np.float64]
 MARGINS = Margins()
-LOOKS = Looks.planned(looks_within(MAX_BLOCKS))
+LOOKS = replace(Looks.planned(looks_within(MAX_BLOCKS)), steps=0.9)
+"""Of windows of 20 ms, of which 2 ms are no steps."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +66,22 @@ class Rates:
     """Blocks run, on average."""
 
 
-def rates(deviation: float, change: float, repetitions: int = 20_000) -> Rates:
-    """Verdicts of the looks of `ab` on pairs of that true change of throughput and standard deviation.
+def rates(deviation: float, change: float, repetitions: int = 20_000, looks: Looks = LOOKS) -> Rates:
+    """Verdicts of looks, those of `ab`, on pairs of that true change of throughput and standard deviation.
 
-    Both are shares: −0.03 is 3 % less throughput.
+    Both are shares: −0.03 is 3 % less throughput, of the steps; a window shows as much of it as is steps.
     """
     chance = np.random.default_rng([7, round(1e6 * deviation)])
-    pairs = chance.normal(math.log1p(change), deviation, (repetitions, LOOKS.after[-1]))
+    pairs = chance.normal(looks.steps * math.log1p(change), deviation, (repetitions, looks.after[-1]))
     different, equivalent = (np.zeros(repetitions, bool) for _ in range(2))
-    means, blocks = np.zeros(repetitions), np.full(repetitions, LOOKS.after[-1])
+    means, blocks = np.zeros(repetitions), np.full(repetitions, looks.after[-1])
     sums, squares = pairs.cumsum(axis=1), (pairs**2).cumsum(axis=1)
-    for after, of_delta, of_epsilon in zip(LOOKS.after, LOOKS.different, LOOKS.equivalent, strict=True):
+    for after, of_delta, of_epsilon in zip(looks.after, looks.different, looks.equivalent, strict=True):
         going = ~(different | equivalent)
         mean = sums[:, after - 1] / after
         error = np.sqrt((squares[:, after - 1] - after * mean**2) / (after - 1) / after)
         beyond = np.abs(mean) - MARGINS.log_delta >= -special.stdtrit(after - 1, of_delta) * error
-        within = MARGINS.log_epsilon - np.abs(mean) >= -special.stdtrit(after - 1, of_epsilon) * error
+        within = looks.steps * MARGINS.log_epsilon - np.abs(mean) >= -special.stdtrit(after - 1, of_epsilon) * error
         different |= going & beyond
         equivalent |= going & within & ~beyond
         means[going & beyond] = mean[going & beyond]

@@ -63,7 +63,7 @@ def command(**given: Any) -> int:
 def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings":
     from harness.analysis.comparison.margins import choose_margins, parse_share
     from harness.run.kinds.decision import WINDOWING, AbSettings
-    from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
+    from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings, equal_revision
     from harness.run.request import asked_matrix
     from harness.trial.engines import engines_that
 
@@ -92,7 +92,8 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
     rounds = given["rounds"] or (QUICK_ROUNDS if given["quick"] else FULL_ROUNDS)
     margins = choose_margins(None, unpaired=False, delta=share("delta"), epsilon=share("epsilon"))
     ab = AbSettings(margins, looks_within(given["max_blocks"] or QUIET_BLOCKS))
-    return ValidateSettings(sweep_from(values, VERB), cells, ab, rounds, given["quick"])
+    sweep = sweep_from(values, VERB)
+    return ValidateSettings(sweep, cells, ab, rounds, given["quick"], *equal_revision(sweep, cells))
 
 
 COMMAND = with_names(told_names)

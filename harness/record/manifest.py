@@ -38,6 +38,9 @@ class LooksRecord(RecordModel):
     """The largest one-sided p of |θ| ≤ δ at which each look ends it."""
     equivalent: list[Boundary]
     """The same of |θ| ≥ ε."""
+    window_cost_s: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """What a window is taken to cost beside its steps: that share of it hides as much of a difference, and ε is smaller
+    by it. None in earlier records, whose ε is not."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -83,7 +86,7 @@ class PlanRecord(RecordModel):
 
 
 def _seal(seed: int, stage: int, blocks: list[list[list[str]]], first_block: int, looks: LooksRecord | None) -> str:
-    more = [] if looks is None else [looks.model_dump()]
+    more = [] if looks is None else [looks.model_dump(exclude_none=True)]
     text = json.dumps([seed, stage, first_block, blocks, *more], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -157,6 +160,8 @@ class ArmRecord(RecordModel):
     """The arm that is side A of its decision; None for an arm that is only compared with."""
     apart: bool = False
     """Whether it is forked from the second preloaded process of the run."""
+    revision: bool = False
+    """Whether that process has the code of the plan's `commit`, in a work tree of its own."""
     plant: Plant | None = None
     """What is planted in it; in an arm that a planted one is compared with, the placebo of the same kind."""
 
@@ -210,6 +215,10 @@ class ValidationPlan(RecordModel, Undertaking):
     placebo: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of its steps' time that planted work adds to a window on both sides, on processors; None before it was
     recorded (0.1, before every step)."""
+    commit: str | None = None
+    """Of the user's repository: some rounds compare two work trees of it. None where none does."""
+    revisions_left_out: str | None = None
+    """Why no round compares two equal revisions, where some would; None else."""
     rounds: Annotated[list[RoundRecord], Field(min_length=1)]
 
     @property

@@ -107,6 +107,12 @@ class Spread(RecordModel):
     low: Magnitude
     high: Magnitude
     """Its 95 % interval."""
+    revisions: bool = False
+    """Whether each side also had a work tree of its own, of one commit."""
+    holds: Rate | None = None
+    """Decisions whose 95 % interval holds 0; None in earlier records."""
+    false_alarms: Rate | None = None
+    """Decisions that ended `faster` or `slower`; None in earlier records."""
 
     @property
     def contradicted(self) -> bool:
@@ -195,6 +201,8 @@ class ValidationRecord(RecordModel):
     turns: list[TurnCost] = []
     unproved: list[str] = []
     """Ids of the cells of which a trial was unproved."""
+    revisions_left_out: str | None = None
+    """Why no decision is about two equal revisions, where some would have been."""
     rules: list[Rule] = []
     """In the file of an early run; later ones leave other tools to the benchmarks."""
 

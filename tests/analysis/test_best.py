@@ -98,8 +98,8 @@ def sweeps(noise: str, *, tied: int, groups: int, rounds: int, times: float) -> 
 )
 def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noise: str, of_bonferroni: float) -> None:
     # of the thirteen rivals that the limits allow for nine are none here, so that it stays 97 to 99 times in 100, and
-    # with limits a fifth shorter 92 to 98 times: those are found out below. Here limits half as long are, with 76 to 84
-    found = sweeps(noise, tied=5, groups=4, rounds=60, times=0.5)
+    # with limits a fifth shorter 92 to 98 times: those are found out below. Here four tenths are, with 75 to 87
+    found = sweeps(noise, tied=5, groups=4, rounds=60, times=0.4)
     assert found.kept.mean() >= GOAL
     assert found.shorter.mean() < found.least(GOAL)
     assert found.size <= of_bonferroni * found.bonferroni
@@ -107,22 +107,24 @@ def test_the_truly_fastest_cell_stays_in_a_set_much_smaller_than_bonferronis(noi
 
 
 @pytest.mark.parametrize(
-    ("noise", "groups"),
+    ("noise", "groups", "times"),
     [
-        ("plain", 4),
-        ("unequal", 4),
-        ("every_other", 4),
+        # whatever is noisier by chance has its own variance: it stays 98 times in 100, a fifth shorter 94, which
+        # would take thousands of sweeps to find out, and a quarter shorter 92
+        ("plain", 4, 0.75),
+        ("unequal", 4, 0.75),
+        ("every_other", 4, 0.8),
         # with heavy tails four trials hardly tell what a slow one is, and the limits are so wide that even a fifth
         # shorter they keep it 92 to 97 times in 100; of twelve trials no longer
-        ("heavy", 12),
-        ("two_states", 12),
-        ("as_seen", 12),
+        ("heavy", 12, 0.8),
+        ("two_states", 12, 0.8),
+        ("as_seen", 12, 0.8),
     ],
 )
-def test_with_all_cells_equal_it_stays_whatever_the_noise_and_limits_a_fifth_shorter_would_lose_it(
-    noise: str, groups: int
+def test_with_all_cells_equal_it_stays_whatever_the_noise_and_shorter_limits_would_lose_it(
+    noise: str, groups: int, times: float
 ) -> None:
-    found = sweeps(noise, tied=14, groups=groups, rounds=150, times=0.8)
+    found = sweeps(noise, tied=14, groups=groups, rounds=300, times=times)
     assert found.shorter.mean() < found.least(GOAL) < GOAL <= found.kept.mean()
 
 
@@ -133,6 +135,19 @@ def test_a_fastest_cell_three_times_as_noisy_as_all_others_stays_as_often_and_wi
     assert found.shorter < GOAL <= found.share
     page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
     assert states(section(page, "Many comparisons"), f"{100 * GOAL:g}")
+
+
+@pytest.mark.parametrize("noisy", [2, 3])
+def test_of_four_cells_of_three_trials_a_noisy_fastest_stays_and_with_limits_a_fifth_shorter_it_would_not(
+    goal: ModuleType, noisy: float
+) -> None:
+    # the worst of 3 to 24 cells and 3 to 12 trials: 94.6 and 94.7 times in 100, of 20,000 sweeps each
+
+    def alone(chance: Chance, cells: int, groups: int) -> Array:
+        return np.asarray(goal.plain(chance, cells, groups) * np.where(np.arange(cells), 1, noisy)[:, None])
+
+    found = goal.simulated_set(alone, cells=4, tied=4, groups=3, rounds=1500)
+    assert found.shorter < least(1500, GOAL) <= found.share
 
 
 def test_a_cell_further_down_is_never_tied_where_one_above_it_is_not(goal: ModuleType) -> None:

@@ -115,6 +115,14 @@ def test_one_replica_and_two_are_validated_with_short_windows(harness: Harness, 
     assert settings.ab.looks == (5, 8, 12)
 
 
+def test_outside_of_a_repository_no_revisions_are_planned_and_the_reason_is(
+    harness: Harness, validator: Validator
+) -> None:
+    harness("validate")
+    [settings] = validator.asked
+    assert (settings.commit, settings.revisions_left_out) == (None, "the working folder is in no git working tree")
+
+
 @pytest.mark.parametrize(
     ("flags", "rounds", "quick"),
     [(["--quick"], QUICK_ROUNDS, True), (["--rounds", "7"], 7, False), (["--quick", "--rounds", "3"], 3, True)],

@@ -57,13 +57,13 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "cb52453a1521d3f0",
+    "cells": "67f605c4166f8be0",
     "csv": "8e9b64446647be8b",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "05dc138fab141541",
-    "markdown": "1ab1dc272962cc12",
-    "pytest-benchmark": "d596fbdcdc627004",
+    "json": "6c9f96b7f7ffa7cd",
+    "markdown": "1f7916973ec07523",
+    "pytest-benchmark": "060d6ef4fce2d031",
     "windows": "a563990e49ae2ea0",
 }
 

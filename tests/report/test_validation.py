@@ -159,6 +159,31 @@ def test_the_spread_of_decisions_is_held_against_what_their_blocks_predict(
     assert two[0].endswith(", two zygotes")
 
 
+def test_two_equal_revisions_are_judged_by_themselves_beside_all_others() -> None:
+    zygotes = Spread(zygotes=2, decisions=15, observed=0.005, predicted=0.005, ratio=1.0, low=0.5, high=2.0)
+    told = {"revisions": True, "holds": clopper_pearson(9, 15), "false_alarms": clopper_pearson(3, 15)}
+    own = zygotes.model_copy(update=told)
+    all_of_them = effect(of=60, slower=3, holds=clopper_pearson(54, 60))
+    rows = {row[0]: row for row in goals_table(record(all_of_them, spreads=[zygotes, own])).rows}
+    alarms = rows["A/A of two equal revisions, false alarms"]
+    assert alarms[2].startswith("3 of 15 [")
+    assert alarms[3] == "NOT MET"
+    assert rows["A/A, false alarms"][2].startswith("3 of 60 [")
+    held = rows["A/A of two equal revisions, intervals that hold 0"]
+    assert (held[2][:7], held[3]) == ("9 of 15", "NOT MET")
+    assert rows["A/A, intervals that hold 0"][3] == "not contradicted"
+    assert "A/A, spread² ÷ predicted, two equal revisions" in rows
+    without = [row[0] for row in goals_table(record(all_of_them, spreads=[zygotes])).rows]
+    assert not any("revisions" in name for name in without)
+
+
+def test_why_two_equal_revisions_were_not_compared_is_a_sentence() -> None:
+    found = record(effect(), floors=[], revisions_left_out="the working folder is in no git working tree")
+    assert validation_lines(found) == (
+        "Two equal revisions were not compared: the working folder is in no git working tree.",
+    )
+
+
 def test_a_plant_that_missed_its_size_is_not_counted_with_the_others_and_says_so() -> None:
     right = PlantSize(plant="input_stall", decisions=20, ratio=1.01, low=0.97, high=1.05, holds=clopper_pearson(19, 20))
     wrong = PlantSize(plant="device_work", decisions=20, ratio=0.85, low=0.73, high=0.96, holds=clopper_pearson(9, 20))

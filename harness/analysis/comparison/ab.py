@@ -42,6 +42,7 @@ def comparison_of_ab(
         *remarks.on_runs({"The run": run}),
         *remarks.on_blocks(run, pairs),
         *remarks.on_looks(standing),
+        *remarks.on_windows(standing, margins),
         *_on_margins(margins, planned),
         *remarks.on_validation(validation, margins, unpaired=False),
         *remarks.on_rows([row], one_cell=False),

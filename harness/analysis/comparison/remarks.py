@@ -1,6 +1,7 @@
 """What a reader of a comparison must know besides the verdicts, in plain sentences."""
 
 import datetime
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -155,6 +156,17 @@ def on_looks(standing: Standing | None) -> list[str]:
         return [f"Decided at {at}." if standing.decided else f"Not decided at {at}, the last."]
     more = f", and {standing.blocks} are there" if standing.blocks > after[standing.number - 1] else ""
     return [f"Not decided at {at}; the next look is after {after[standing.number]}{more}."]
+
+
+def on_windows(standing: Standing | None, margins: Margins) -> list[str]:
+    """That ε is smaller, where a share of each window is no steps."""
+    if standing is None or not standing.number or standing.looks.steps == 1:
+        return []
+    share, shown = standing.looks.steps, math.expm1(standing.looks.steps * margins.log_epsilon)
+    return [
+        f"About {100 * (1 - share):.0f} % of a window is no steps and hides as much of a difference: equivalent is "
+        f"within {100 * shown:.3g} %, so that steps are within {100 * margins.epsilon:.3g} %."
+    ]
 
 
 def _why_no_pair(trials: Sequence[TrialRecord]) -> str:

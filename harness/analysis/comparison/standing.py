@@ -1,5 +1,6 @@
 """What the looks of a sealed plan say of the blocks that are there: no more than what a completed look shows."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,9 @@ from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.verdict import Margins
 from harness.record.manifest import LooksRecord
 from harness.record.trial import TrialRecord
+
+LEAST_STEPS = 0.5
+"""Share of a window that is steps at least: one that is shorter than what it should cost was not that dear."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class Standing:
         """
         if self.number or len(self.so_far) < 2:
             return self
-        return replace(self, looks=Looks.planned((len(self.so_far),)), number=1, pairs=self.so_far)
+        return replace(
+            self, looks=replace(Looks.planned((len(self.so_far),)), steps=self.looks.steps), number=1, pairs=self.so_far
+        )
 
     def estimate(self, values: Sequence[float]) -> LogEstimate:
         """The mean of these values of its pairs, with the intervals of the look."""
@@ -60,7 +66,6 @@ def standing_of(
     `margins` are those that it was planned for. A block is complete when both sides took turns in it, however they
     ended; one that gave no pair is missing from the pairs of a look, which is taken all the same.
     """
-    looks = looks_of(record)
     there: dict[int, list[TrialRecord]] = {}
     for trial in trials:
         there.setdefault(trial.block, []).append(trial)
@@ -68,15 +73,25 @@ def standing_of(
     pairs = {pair.block: pair for pair in pairs_of([t for b in blocks[:complete] for t in there[b]], *sides)}
     number, decided = 0, False
     used: tuple[Pair, ...] = ()
+    looks = looks_of(record, tuple(pairs.values()))
     for after in looks.after:
         if after > complete or decided:
             break
         number += 1
         used = tuple(pairs[block] for block in blocks[:after] if block in pairs)
+        looks = looks_of(record, used)
         decided = looks.stops([pair.wall for pair in used], number, margins)
     return Standing(looks, number, decided, used, complete, tuple(pairs.values()), looks.after[0])
 
 
-def looks_of(record: LooksRecord) -> Looks:
-    """A recorded plan's looks."""
-    return Looks(tuple(record.after), tuple(record.different), tuple(record.equivalent))
+def looks_of(record: LooksRecord, pairs: Sequence[Pair]) -> Looks:
+    """A recorded plan's looks, at `pairs`, whose windows say what share of one is steps."""
+    steps = steps_share(pairs, record.window_cost_s or 0.0)
+    return Looks(tuple(record.after), tuple(record.different), tuple(record.equivalent), steps)
+
+
+def steps_share(pairs: Sequence[Pair], cost_s: float) -> float:
+    """What is left of a window, of the median over trials, that costs `cost_s` beside its steps; half at least."""
+    windows = [trial.windows for pair in pairs for trial in (pair.a, pair.b) if trial.windows is not None]
+    seconds = [statistics.median(one.seconds[one.measured_from :]) for one in windows]
+    return max(LEAST_STEPS, 1 - cost_s / statistics.median(seconds)) if seconds else 1.0

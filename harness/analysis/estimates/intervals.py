@@ -82,6 +82,11 @@ class LogEstimate:
     count: int
     method: IntervalMethod
 
+    @property
+    def steps(self) -> float:
+        """Share of a window that is steps: what shows of a difference between steps. 1 where it is not reckoned."""
+        return 1.0
+
     def interval(self, confidence: float = CONFIDENCE) -> Interval:
         """exp(mean ± t·SE), the interval of the ratio or of the throughput itself.
 

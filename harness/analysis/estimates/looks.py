@@ -34,6 +34,8 @@ class Looks:
     """Of |θ| ≤ δ."""
     equivalent: tuple[float, ...]
     """Of |θ| ≥ ε."""
+    steps: float = 1.0
+    """Share of a window that is steps: a difference between steps shows by so much, and ε is smaller by it."""
 
     def __post_init__(self) -> None:
         """Rising numbers of blocks from two on, and a boundary in (0, 1/2) for each."""
@@ -42,7 +44,7 @@ class Looks:
             len(limits) == len(self.after) and all(0 < limit < 0.5 for limit in limits)
             for limits in (self.different, self.equivalent)
         )
-        if not (self.after and rising and bounded):
+        if not (self.after and rising and bounded and 0 < self.steps <= 1):
             raise HarnessError(f"looks after {self.after} blocks with boundaries {self.different}, {self.equivalent}")
 
     @classmethod
@@ -50,11 +52,11 @@ class Looks:
         """Looks after so many blocks each. Of one decision `among` several a look stops only where Holm's correction
         for all of them could not undo it (Maurer & Bretz 2013)."""
         shape = tuple((blocks / after[-1]) ** SHAPE for blocks in after)
-        limits = (
+        different, equivalent = (
             tuple(_scale(tuple(after), shape, (1 - confidence) / 2 / among) * part for part in shape)
             for confidence in (CONFIDENCE, TOST_CONFIDENCE)
         )
-        return cls(tuple(after), *limits)
+        return cls(tuple(after), different, equivalent)
 
     def estimate(self, values: Sequence[float], number: int) -> LogEstimate:
         """The mean of the values that look `number` (from 1) has, with that look's intervals and p-values."""
@@ -70,7 +72,10 @@ class Looks:
         if plain is None or plain.standard_error is None:
             return False
         distance = abs(plain.mean)
-        tests = ((distance - margins.log_delta, self.different), (margins.log_epsilon - distance, self.equivalent))
+        tests = (
+            (distance - margins.log_delta, self.different),
+            (self.steps * margins.log_epsilon - distance, self.equivalent),
+        )
         found = ((plain.tail(beyond), limits[number - 1]) for beyond, limits in tests)
         return any(p is not None and p <= limit for p, limit in found)
 
@@ -99,6 +104,11 @@ class LookEstimate(LogEstimate):
 
     looks: Looks
     number: int
+
+    @property
+    def steps(self) -> float:
+        """That of its looks."""
+        return self.looks.steps
 
     def log_bounds(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
         """mean ± t·SE at the look's nominal confidence."""

@@ -5,7 +5,8 @@ smallest difference that counts) and ε ≥ δ (the margin of equivalence), and 
 
 - *invalid*: a side failed its correctness gate, or gave nothing to compare;
 - *faster*, *slower*: the whole 95 % interval of θ lies beyond +δ, or beyond −δ;
-- *equivalent*: the 90 % interval lies inside ±ε (two one-sided tests at 5 %, Schuirmann 1987);
+- *equivalent*: the 90 % interval lies inside ±ε (two one-sided tests at 5 %, Schuirmann 1987), less the share of a
+  window that is no steps;
 - *undecided*: none of these.
 
 The same as p-values, which is what many comparisons at once need: `p_different` is that of the two
@@ -164,7 +165,7 @@ def blocks_needed(estimate: LogEstimate, margins: Margins) -> int | None:
         error = deviation / math.sqrt(count)
         return (
             distance - t_quantile(count - 1, wide) * error > margins.log_delta
-            or distance + t_quantile(count - 1, narrow) * error < margins.log_epsilon
+            or distance + t_quantile(count - 1, narrow) * error < estimate.steps * margins.log_epsilon
         )
 
     return fewest_after(estimate.count, decides)
@@ -191,7 +192,7 @@ def _unadjusted(estimate: LogEstimate, margins: Margins) -> Judgement:
         estimate.interval(),
         estimate.interval(TOST_CONFIDENCE),
         _doubled(estimate.tail(distance - margins.log_delta)),
-        estimate.tail(margins.log_epsilon - distance),
+        estimate.tail(estimate.steps * margins.log_epsilon - distance),
     )
 
 

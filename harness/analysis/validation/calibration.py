@@ -23,6 +23,11 @@ def holding(made: Iterable[Decided]) -> Rate:
     return clopper_pearson(sum(low <= truth <= high for truth, (low, high) in known), len(known))
 
 
+def false_alarms(same: Sequence[Decided]) -> Rate:
+    """How many A/A decisions ended `slower` or `faster`."""
+    return clopper_pearson(sum(one.verdicts.wall.verdict in ("slower", "faster") for one in same), len(same))
+
+
 def _bounds(decided: Decided) -> tuple[float, float] | None:
     """The interval that was published, but of looks: theirs hold at all looks at once, and so more often at each."""
     published = decided.verdicts.wall.estimate
@@ -32,16 +37,18 @@ def _bounds(decided: Decided) -> tuple[float, float] | None:
 
 
 def spreads(made: Iterable[Decided]) -> list[Spread]:
-    """How far A/A decisions lie from 0 beside what their own standard errors say, by how many zygotes each had."""
-    by_zygotes: dict[int, list[Decided]] = {}
+    """How far A/A decisions lie from 0 beside what their own standard errors say, by what sides are forked from."""
+    by_source: dict[tuple[int, bool], list[Decided]] = {}
     for decided in made:
         if decided.plant is None:
-            by_zygotes.setdefault(decided.zygotes, []).append(decided)
-    estimates = (
-        (zygotes, [log_mean(decided.unchosen, "paired t") for decided in same if len(decided.unchosen) > 1])
-        for zygotes, same in sorted(by_zygotes.items())
-    )
-    return [spread for zygotes, of in estimates if (spread := spread_of(of, zygotes)) is not None]
+            by_source.setdefault((decided.zygotes, decided.revisions), []).append(decided)
+    found = []
+    for (zygotes, revisions), same in sorted(by_source.items()):
+        estimates = [log_mean(decided.unchosen, "paired t") for decided in same if len(decided.unchosen) > 1]
+        if (spread := spread_of(estimates, zygotes)) is not None:
+            more = {"revisions": revisions, "holds": holding(same), "false_alarms": false_alarms(same)}
+            found.append(spread.model_copy(update=more))
+    return found
 
 
 def spread_of(estimates: Sequence[LogEstimate], zygotes: int) -> Spread | None:

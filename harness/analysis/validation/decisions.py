@@ -39,6 +39,8 @@ class Decided:
 
     fixed: frozenset[int] | None = None
     """The blocks before the first look; None where there were no looks."""
+    revisions: bool = False
+    """Whether each side had a work tree of one commit."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -95,6 +97,7 @@ def decisions_of(manifest: RunManifest, trials: Sequence[TrialRecord]) -> tuple[
                     used,
                     _seconds(used),
                     frozenset(of.blocks[: manifest.looks.after[0]]) if manifest.looks else None,
+                    arm.revision and arm.apart,
                 )
             )
     return tuple(made)
@@ -113,7 +116,7 @@ def _of_looks(
     stopped = of.stopped[arm.name]
     number = record.after.index(stopped) + 1
     used = tuple(pair for pair in pairs if pair.block in of.blocks[:stopped])
-    return used, functools.partial(looks_of(record).estimate, number=number)
+    return used, functools.partial(looks_of(record, used).estimate, number=number)
 
 
 def _of_two_stages(of: RoundRecord, pairs: Sequence[Pair], plan: ValidationPlan) -> tuple[tuple[Pair, ...], Estimator]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from harness.analysis.estimates.intervals import log_mean, pooled_deviation
 from harness.analysis.estimates.power import clopper_pearson, noise_floor, smallest_effect, unpaired
-from harness.analysis.validation.calibration import holding, plant_sizes, spreads
+from harness.analysis.validation.calibration import false_alarms, holding, plant_sizes, spreads
 from harness.analysis.validation.decisions import Decided, decisions_of
 from harness.analysis.validation.turns import turn_costs
 from harness.record.manifest import RunManifest, ValidationPlan
@@ -44,6 +44,7 @@ def validation_of(run: Run) -> ValidationRecord:
         spreads=spreads(made),
         plants=plant_sizes(made),
         turns=turn_costs(run.trials),
+        revisions_left_out=plan.revisions_left_out,
         unproved=sorted({trial.cell_id for trial in run.trials if trial.status == "unproved"}),
     )
 
@@ -74,7 +75,7 @@ def _effect(same: Sequence[Decided]) -> Effect:
         share=plant.share if plant else 0.0,
         verdicts=dict(verdicts),
         slower=clopper_pearson(verdicts["slower"], len(same)),
-        false_alarms=None if plant else clopper_pearson(verdicts["slower"] + verdicts["faster"], len(same)),
+        false_alarms=None if plant else false_alarms(same),
         equivalent=clopper_pearson(verdicts["equivalent"], len(same)),
         holds=holding(same),
         measured=mean.mean if mean else 0.0,

@@ -1,7 +1,7 @@
 """A validation as tables and sentences: how often the method is wrong here, and what it can see."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.analysis.estimates.intervals import CONFIDENCE
 from harness.analysis.estimates.power import clopper_pearson, lower_limit, upper_limit
@@ -17,7 +17,8 @@ EQUIVALENT_GOAL = 0.80
 ALARM_GOAL = 0.05
 DECISION_GOAL_S = 180.0
 NOT_SHOWN = "not shown"
-OF_ZYGOTES = {1: ", one zygote", 2: ", two zygotes"}
+OF_ZYGOTES = {1: "one zygote", 2: "two zygotes"}
+TWO_REVISIONS = "two equal revisions"
 HOLD_RANGE = 0.90, 0.99
 """Of intervals that are to hold what is there 95 times in 100."""
 SPREAD_RANGE = 0.7, 1.4
@@ -70,30 +71,41 @@ def _again(record: ValidationRecord) -> list[tuple[str, ...]]:
     again = [effect for effect in record.effects if effect.plant is None]
     if not again:
         return []
-    alarms, equivalent = pooled_rate(one.false_alarms for one in again), pooled_rate(one.equivalent for one in again)
-    limit = upper_limit(alarms.count, alarms.of)
-    rows: list[tuple[str, ...]] = [
-        (
-            "A/A, false alarms",
-            f"≤ {ALARM_GOAL:.0%}",
-            f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
-            _mark(limit <= ALARM_GOAL, lower_limit(alarms.count, alarms.of) > ALARM_GOAL),
-        )
-    ]
-    holds = pooled_rate(one.holds for one in again)
-    if holds.of:
-        goal = f"{CONFIDENCE:.0%}, within {HOLD_RANGE[0]:.0%} – {HOLD_RANGE[1]:.0%}"
-        met = _within(holds.low, holds.high, CONFIDENCE, HOLD_RANGE)
-        rows.append(("A/A, intervals that hold 0", goal, rate(holds, 1), met))
+    equivalent = pooled_rate(one.equivalent for one in again)
+    alarms, holds = pooled_rate(one.false_alarms for one in again), pooled_rate(one.holds for one in again)
+    rows = [*_errors("A/A", alarms, holds)]
+    for spread in record.spreads:
+        if spread.revisions:
+            rows += _errors(f"A/A of {TWO_REVISIONS}", pooled_rate([spread.false_alarms]), pooled_rate([spread.holds]))
     met = _at_least(equivalent, EQUIVALENT_GOAL)
     rows.append(("A/A, called equivalent", f"≥ {EQUIVALENT_GOAL:.0%}", rate(equivalent), met))
     return rows
 
 
+def _errors(what: str, alarms: Rate, holds: Rate) -> Iterator[tuple[str, ...]]:
+    """How often decisions on the same thing are wrong, and how many of their intervals hold 0."""
+    limit = upper_limit(alarms.count, alarms.of)
+    yield (
+        f"{what}, false alarms",
+        f"≤ {ALARM_GOAL:.0%}",
+        f"{rate(alarms)}, at most {limit:.1%} (one-sided 95 %)",
+        _mark(limit <= ALARM_GOAL, lower_limit(alarms.count, alarms.of) > ALARM_GOAL),
+    )
+    if holds.of:
+        goal = f"{CONFIDENCE:.0%}, within {HOLD_RANGE[0]:.0%} – {HOLD_RANGE[1]:.0%}"
+        met = _within(holds.low, holds.high, CONFIDENCE, HOLD_RANGE)
+        yield f"{what}, intervals that hold 0", goal, rate(holds, 1), met
+
+
+def source_of(spread: Spread) -> str:
+    """What the two sides of its decisions were forked from."""
+    return TWO_REVISIONS if spread.revisions else OF_ZYGOTES.get(spread.zygotes, f"{spread.zygotes} zygotes")
+
+
 def _spreads(spreads: Sequence[Spread]) -> list[tuple[str, ...]]:
     return [
         (
-            f"A/A, spread² ÷ predicted{OF_ZYGOTES.get(spread.zygotes, '') if len(spreads) > 1 else ''}",
+            f"A/A, spread² ÷ predicted{f', {source_of(spread)}' if len(spreads) > 1 else ''}",
             f"1, within {SPREAD_RANGE[0]} – {SPREAD_RANGE[1]}",
             f"{spread.ratio:.2f} [{spread.low:.2f} – {spread.high:.2f}], {plural(spread.decisions, 'decision')}",
             _within(spread.low, spread.high, 1.0, SPREAD_RANGE),
@@ -205,6 +217,8 @@ def validation_lines(record: ValidationRecord) -> tuple[str, ...]:
             f"{record.named(floor.cell)}: noise floor for δ {floor.paired:.1%} taking turns{unpaired}; "
             f"smallest slow-down found with 90 % power: {effect}"
         )
+    if record.revisions_left_out:
+        lines.append(f"Two equal revisions were not compared: {record.revisions_left_out}.")
     if not record.complete:
         lines.append(
             f"Not judged, since it is not complete; go on with: python -m harness validate --resume {record.run_id}"

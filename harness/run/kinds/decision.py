@@ -13,6 +13,7 @@ from harness.looks import MAX_BLOCKS, MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.record.manifest import LooksRecord
 from harness.record.store import RunStore
 from harness.record.validation import ValidationRecord, find_validation
+from harness.run.turns.steps import COST_S
 from harness.spec.axes import MOST_SECONDS
 
 WINDOWING = {"window": 0.02, "windows": 100, "max_warmup": 5}
@@ -57,7 +58,12 @@ class AbSettings:
     def planned(self) -> LooksRecord:
         """When it is looked at and when it then stops, to be sealed."""
         looks = Looks.planned(self.looks, self.among)
-        return LooksRecord(after=list(looks.after), different=list(looks.different), equivalent=list(looks.equivalent))
+        return LooksRecord(
+            after=list(looks.after),
+            different=list(looks.different),
+            equivalent=list(looks.equivalent),
+            window_cost_s=COST_S,
+        )
 
 
 def settings_for(

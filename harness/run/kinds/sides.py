@@ -253,12 +253,18 @@ def _zygote(side: Side, another: str | None, repository: Repository | None, tree
     if side.commit is None:
         here = repository.root
         return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.engine)
-    tree = trees[side.name]
+    return revision_zygote(repository, trees[side.name], python, side.environment, side.engine)
+
+
+def revision_zygote(
+    repository: Repository, tree: Path, python: str, environment: Mapping[str, str], engine: str
+) -> Zygote:
+    """One that has the user's code from `tree`, a work tree, and none from the working tree of `repository`."""
     named = [Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     moved = [tree / entry.relative_to(repository.root) for entry in named if entry.is_relative_to(repository.root)]
     path = list(dict.fromkeys([*_places(tree, repository.below), *moved]))
     folder = tree / repository.below
-    return Zygote(side.environment, python, folder, path, not_from=repository.root, engine=side.engine)
+    return Zygote(environment, python, folder, path, not_from=repository.root, engine=engine)
 
 
 def _places(root: Path, below: Path) -> list[Path]:

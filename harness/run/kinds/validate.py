@@ -1,13 +1,15 @@
 """`validate`: the method itself, measured on this machine.
 
-A round takes one cell twice (A/A), in every other round from two preloaded processes, as where two interpreters or
-revisions are compared. In every third there is a third arm, with a slow-down planted; the others hold the placebo of
+A round takes one cell twice (A/A), in every other round from two preloaded processes, as where two interpreters are
+compared, and in every fourth each of these has a work tree of one commit, as where revisions are. In every third round
+there is a third arm, with a slow-down planted; the others hold the placebo of
 that slow-down, so that what it does anyway is on both sides. They are set up together, alive together and take turns
 as the two sides of an `ab` are, with the same looks: blocks go on until all decisions of a round have stopped. These
 share side A and its cost. Preloaded processes are replaced as often as those of an `ab`.
 """
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,9 @@ from harness.run.kinds.arms import (
 )
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
+from harness.run.kinds.sides import revision_zygote
+from harness.run.process.engines import python_for
+from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import only_engine_of
@@ -38,8 +43,9 @@ from harness.trial.delay import PLACEBO
 
 SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)
 """Planted in turn, one a round: those that have a goal twice as often."""
-APART = "apart"
-"""The second preloaded process."""
+APART, REVISION = "apart", "revision"
+"""What a preloaded process is called by: that it is the second, and that it has a work tree."""
+TWO_REVISIONS = "two equal revisions"
 ALIKE = 2
 """Rounds of a cell in a row with one kind of slow-down: their placebo is the same, so that they can be compared."""
 SLOW_DOWNS = ("device_work", "input_stall", "slow_replica")
@@ -47,6 +53,9 @@ QUICK_ROUNDS = 2
 QUICK_SHARE = 0.05
 PLANTED_EVERY = 3
 """Rounds of a cell to one with a slow-down: what is asked first is whether nothing is called nothing."""
+APART_EVERY = 2
+REVISIONS_EVERY = 4
+"""Rounds of a cell to one whose sides are forked from two preloaded processes, and to one of two revisions."""
 FULL_ROUNDS = 60
 """60 A/A decisions: with no false alarm among them the one-sided upper limit is 4.9 %."""
 
@@ -60,17 +69,28 @@ class ValidateSettings:
     ab: AbSettings
     rounds: int
     quick: bool = False
+    commit: str | None = None
+    """What two equal revisions are made of; None: no round compares any."""
+    revisions_left_out: str | None = None
+    """Why there is none."""
 
     def plan(self) -> ValidationPlan:
         """Every round with its arms and the blocks up to its first look."""
+        rounds = [self._round(number) for number in range(self.rounds)]
+        due = any(self._is_due(REVISIONS_EVERY, number // len(self.cells)) for number in range(self.rounds))
         return ValidationPlan(
             quick=self.quick,
             delta=self.ab.margins.delta,
             epsilon=self.ab.margins.epsilon,
             max_blocks=self.ab.max_blocks,
             placebo=PLACEBO,
-            rounds=[self._round(number) for number in range(self.rounds)],
+            commit=self.commit if due else None,
+            revisions_left_out=self.revisions_left_out if due else None,
+            rounds=rounds,
         )
+
+    def _is_due(self, every: int, turn: int) -> bool:
+        return turn % every == every - 1
 
     def _round(self, number: int) -> RoundRecord:
         turn, which = divmod(number, len(self.cells))
@@ -82,9 +102,11 @@ class ValidateSettings:
         if self.quick:
             plant = Plant(kind=kinds[-1], share=QUICK_SHARE)
         first = number * self.ab.max_blocks
+        revisions = self.commit is not None and self._is_due(REVISIONS_EVERY, turn)
+        apart = self._two_zygotes and self._is_due(APART_EVERY, turn)
         return RoundRecord(
             cell_id=cell.cell_id,
-            arms=_arms(plant, self.quick or turn % PLANTED_EVERY == 0, turn % 2 == 1 and self._two_zygotes),
+            arms=_arms(plant, self.quick or turn % PLANTED_EVERY == 0, apart, revisions),
             blocks=list(range(first, first + self.ab.looks[0])),
         )
 
@@ -94,13 +116,34 @@ class ValidateSettings:
         return self.sweep.launcher == "local"
 
 
-def _arms(plant: Plant, planted: bool, apart: bool) -> list[ArmRecord]:
-    """The cell, the cell again, here or from the second preloaded process, and where it is `planted`, with `plant`."""
+def _arms(plant: Plant, planted: bool, apart: bool, revision: bool) -> list[ArmRecord]:
+    """The cell, the cell again, here or from a second preloaded process, and where it is `planted`, with `plant`.
+
+    Of a `revision` all have the code of work trees: the cell and what is planted of one, the cell again of another.
+    """
     placebo = Plant(kind=plant.kind, share=0.0)
-    again = ArmRecord(name="a-apart" if apart else "a-again", against="a", plant=placebo, apart=apart)
+    name = "a-revision" if revision else "a-apart" if apart else "a-again"
+    again = ArmRecord(name=name, against="a", plant=placebo, apart=apart or revision, revision=revision)
     name = f"{plant.kind}-{plant.share:.0%}".removesuffix("%")
-    slow = [ArmRecord(name=name, against="a", plant=plant)] if planted else []
-    return [ArmRecord(name="a", plant=placebo), again, *slow]
+    slow = [ArmRecord(name=name, against="a", plant=plant, revision=revision)] if planted else []
+    return [ArmRecord(name="a", plant=placebo, revision=revision), again, *slow]
+
+
+def equal_revision(sweep: Sweep, cells: Sequence[Cell]) -> tuple[str | None, str | None]:
+    """The commit of which a validation can have two work trees, or else why it cannot: one of the two is None."""
+    if sweep.launcher != "local":
+        return (
+            None,
+            f"launcher: with '{sweep.launcher}' trials are forked from processes of agents, which have no work trees",
+        )
+    try:
+        repository = Repository.around(Path.cwd(), TWO_REVISIONS)
+        commit = repository.commit("HEAD")
+    except UsageError as error:
+        return None, str(error).removeprefix(f"{TWO_REVISIONS}: ")
+    if any(cell.own_code for cell in cells) and repository.has_other_code():
+        return None, "the working tree has changes that HEAD has not, so that HEAD may be other code; commit them"
+    return commit, None
 
 
 class ValidationRun(TrialRun):
@@ -122,27 +165,52 @@ class ValidationRun(TrialRun):
         """The placebo is the one that it was begun with, and so is the machine; and it has looks."""
         sealed_looks(self.store)
         _check_placebos(self.plan, self.store.path)
+        if self.plan.commit is not None:
+            Repository.around(Path.cwd(), "--resume").commit(self.plan.commit)
         check_machine(self.store.manifest)
 
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
-        """Two that are alike, where some round is to show what layout alone does."""
-        with super().environments() as one:
-            if not self._apart:
-                yield one
-                return
-            with super().environments() as other:
-                yield {**one, APART: other[only_engine_of(self.store.manifest.sweep)]}
+        """One more for each way in which arms of some round are forked, to show what layout alone does."""
+        with contextlib.ExitStack() as stack:
+            found = {self._process(ArmRecord(name="a")): stack.enter_context(super().environments())[self._engine]}
+            for name, arm in self._processes.items():
+                if arm.revision:
+                    found[name] = stack.enter_context(self._of_revision())
+                elif arm.apart:
+                    found[name] = stack.enter_context(super().environments())[self._engine]
+            yield found
+
+    @contextlib.contextmanager
+    def _of_revision(self) -> Iterator[Zygote]:
+        """A preloaded process with a work tree of the plan's commit, made as for a side of `ab`."""
+        repository = Repository.around(Path.cwd(), TWO_REVISIONS)
+        python = python_for(self.store.manifest.sweep) or sys.executable
+        with (
+            repository.tree(self.plan.commit or "") as tree,
+            revision_zygote(repository, tree, python, {}, self._engine) as zygote,
+        ):
+            yield zygote
 
     def arms(self) -> Sequence[Arm]:
         """A cell each, from every preloaded process."""
-        processes = (False, True) if self._apart else (False,)
-        return [self._arm(cell_id, ArmRecord(name="a", apart=apart)) for cell_id in self._cells for apart in processes]
+        return [self._arm(cell_id, arm) for cell_id in self._cells for arm in self._processes.values()]
 
     @property
-    def _apart(self) -> bool:
-        """Whether some arm comes from the second preloaded process."""
-        return any(arm.apart for of in self.plan.rounds for arm in of.arms)
+    def _engine(self) -> str:
+        return only_engine_of(self.store.manifest.sweep)
+
+    @property
+    def _processes(self) -> dict[str, ArmRecord]:
+        """The preloaded processes by name, the usual one first, and an arm that is forked from each."""
+        every = [ArmRecord(name="a"), *(arm for of in self.plan.rounds for arm in of.arms)]
+        ways = {(arm.revision, arm.apart): ArmRecord(name="a", revision=arm.revision, apart=arm.apart) for arm in every}
+        return {self._process(arm): arm for arm in ways.values()}
+
+    def _process(self, arm: ArmRecord) -> str:
+        """What the preloaded process is called that `arm` is forked from."""
+        words = [word for word, holds in ((REVISION, arm.revision), (APART, arm.apart)) if holds]
+        return "-".join(words) or self._engine
 
     def announce(self) -> None:
         """What is left of the rounds, and about how long that takes."""
@@ -220,8 +288,8 @@ class ValidationRun(TrialRun):
         return sealed_looks(self.store)
 
     def _arm(self, cell_id: str, arm: ArmRecord) -> Arm:
-        zygote = self.zygotes[APART if arm.apart else only_engine_of(self.store.manifest.sweep)]
-        return Arm.of(arm.name, self._cells[cell_id], self.store.manifest.sweep, zygote, arm.plant)
+        sweep = self.store.manifest.sweep
+        return Arm.of(arm.name, self._cells[cell_id], sweep, self.zygotes[self._process(arm)], arm.plant)
 
     def _left(self) -> int:
         return sum(

@@ -85,6 +85,11 @@ class Repository:
         """Whether tracked files differ from HEAD."""
         return bool(self._git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules").stdout)
 
+    def has_other_code(self) -> bool:
+        """Whether the working tree's code may be other than HEAD's: it has changes, or modules unknown to git."""
+        unknown = self._git("ls-files", "--others", "--exclude-standard", "--", "*.py")
+        return self.has_changes() or bool(unknown.stdout)
+
     def remarks(self, commit: str, revision: str) -> list[str]:
         """What a work tree of `commit` lacks, as sentences."""
         found = []

@@ -1,6 +1,7 @@
 """The decision of an `ab` run: pairs, both stages, what is invalid, and what cannot be known."""
 
 import math
+import statistics
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from harness.analysis.estimates.verdict import Judgement, Margins
 from harness.analysis.summary import planned_trials
 from harness.errors import StorageError, UsageError
 from harness.record import Run, TrialRecord
+from harness.record.manifest import PlanRecord
 from harness.report.comparison.words import headline
 from tests.comparisons import MIRRORED, ab_run, sweep_run, validation
 from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved
@@ -266,6 +268,39 @@ def test_other_margins_are_judged_at_the_look_at_which_the_run_stopped() -> None
     wide = Margins(0.10, 0.15, "the command line")
     comparison = comparison_of_ab(under_way(CLEAR), wide)
     assert (comparison.verdict, comparison.blocks) == ("equivalent", 5)
+
+
+def of_windows(cost: float | None) -> Run:
+    """A run whose B is 2.8 % ahead, by a plan that takes a window to cost that share of the median one."""
+    run = ab_run([0.0275, 0.0277, 0.0276, 0.0274, 0.0278], looks=LOOKS)
+    [first, *more] = run.manifest.plans
+    windows = [trial.windows for trial in run.trials if trial.windows]
+    middle = statistics.median(statistics.median(one.seconds[one.measured_from :]) for one in windows)
+    assert first.looks is not None
+    looks = first.looks.model_copy(update={"window_cost_s": None if cost is None else cost * middle})
+    plans = [PlanRecord.sealed(first.seed, 1, first.blocks, looks=looks), *more]
+    return replace(run, manifest=run.manifest.model_copy(update={"plans": plans}))
+
+
+@pytest.mark.parametrize(
+    ("cost", "verdict", "told"),
+    [
+        (0.1, "undecided", [("10 %", "2.7 %")]),
+        (0.02, "equivalent", [("2 %", "2.94 %")]),
+        (0.7, "undecided", [("50 %", "1.49 %")]),
+        (None, "equivalent", []),
+    ],
+)
+def test_what_is_no_steps_of_a_window_is_taken_off_epsilon_but_in_earlier_plans(
+    cost: float | None, verdict: str, told: list[tuple[str, str]]
+) -> None:
+    comparison = comparison_of_ab(of_windows(cost), Margins(0.03, 0.03))
+    assert comparison.verdict == verdict
+    assert [said for said in comparison.remarks if "no steps" in said] == [
+        f"About {share} of a window is no steps and hides as much of a difference: equivalent is within {within}, so "
+        "that steps are within 3 %."
+        for share, within in told
+    ]
 
 
 def test_processor_time_is_judged_at_the_same_look() -> None:

@@ -6,7 +6,7 @@ each noise and from the same draws, where t need be only four fifths as large, a
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -139,19 +139,41 @@ def test_the_boundaries_of_twelve_blocks_are_those_that_were_calibrated_by_simul
     assert looks.equivalent == pytest.approx((0.0095, 0.0193, 0.0354), rel=0.02)
 
 
-def test_of_windows_with_a_cost_of_a_tenth_a_difference_of_epsilon_is_called_alike_as_often_as_the_page_says() -> None:
-    looks, delta, epsilon, scatter = Looks.planned((5, 8, 12)), 0.01, 0.03, 0.02
-    pairs = scatter * drawn(normal, 2, 12) + 0.9 * epsilon
+def of_windows(looks: Looks, pairs: Array, cost: float, change: float) -> tuple[float, float]:
+    """How often a true `change` of the step is called different, and alike, where `cost` of a window is no steps."""
+    shown, (delta, epsilon) = (1 - cost) * change + 0.02 * pairs, (MARGINS.log_delta, MARGINS.log_epsilon)
     ends = np.zeros(len(pairs), int)
     for blocks, *limits in zip(looks.after, looks.different, looks.equivalent, strict=True):
-        mean, error = pairs[:, :blocks].mean(axis=1), pairs[:, :blocks].std(axis=1, ddof=1) / math.sqrt(blocks)
-        beyond = (mean - delta) / error, np.minimum(epsilon - mean, epsilon + mean) / error
+        mean, error = shown[:, :blocks].mean(axis=1), shown[:, :blocks].std(axis=1, ddof=1) / math.sqrt(blocks)
+        beyond = (np.abs(mean) - delta) / error, (looks.steps * epsilon - np.abs(mean)) / error
         for verdict, (t, limit) in enumerate(zip(beyond, limits, strict=True), start=1):
             ends[(ends == 0) & (t >= -special.stdtrit(blocks - 1, limit))] = verdict
-    assert 0.08 < (ends == 2).mean() <= 0.10
+    return float((ends == 1).mean()), float((ends == 2).mean())
+
+
+@pytest.mark.parametrize("noise", [normal, heavy_tailed, of_a_drifting_machine, as_seen])
+@pytest.mark.parametrize("after", SCHEDULES, ids=str)
+def test_where_a_tenth_of_a_window_is_no_steps_epsilon_is_called_alike_one_in_twenty_times_and_delta_no_more_often(
+    after: tuple[int, ...], noise: Draw
+) -> None:
+    looks, pairs = Looks.planned(after), drawn(noise, 2, after[-1])
+    pairs, slack = pairs / pairs.std(), three_errors(0.05, len(pairs))
+    told = replace(looks, steps=0.9)
+    assert of_windows(told, pairs, 0.1, MARGINS.log_epsilon)[1] <= 0.05 + slack
+    assert of_windows(looks, pairs, 0.1, MARGINS.log_epsilon)[1] > 0.05 + slack, "what is not told is found out"
+    assert of_windows(told, pairs, 0.1, MARGINS.log_delta)[0] <= 0.025 + slack
+    # the cost is known to a half of it
+    assert of_windows(told, pairs, 0.05, MARGINS.log_epsilon)[1] <= 0.03 + slack
+    assert of_windows(told, pairs, 0.15, MARGINS.log_epsilon)[1] <= 0.08 + slack
+
+
+def test_the_page_says_how_often_with_a_cost_of_a_tenth_and_without_reckoning_it() -> None:
+    looks, pairs = Looks.planned((5, 8, 12, 18)), drawn(normal, 2, 18)
+    told = replace(looks, steps=0.9)
+    alike = [of_windows(one, pairs, 0.1, MARGINS.log_epsilon)[1] for one in (told, looks)]
     page = (Path(__file__).parents[3] / "docs" / "verdicts.md").read_text(encoding="utf-8")
     said = section(page, "Why both sides have the same number of steps a window")
-    assert states(said, "3 % as 2.7", "10 times in 100", "2 %")
+    assert states(said, "3 % as 2.7", *(f"{100 * share:.0f} times in 100" for share in alike), "2 %")
 
 
 # the interval that is published
@@ -189,9 +211,10 @@ def test_the_interval_of_the_look_at_which_it_stops_holds_the_truth_95_times_in_
     assert (reach <= 0.5).mean() < least <= (reach <= 1).mean()
 
 
+@pytest.mark.parametrize("steps", [1.0, 0.9])
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_verdict_boundary_and_interval_always_say_the_same(number: int) -> None:
-    looks, chance = Looks.planned((5, 8, 12)), np.random.default_rng(number)
+def test_verdict_boundary_and_interval_always_say_the_same(number: int, steps: float) -> None:
+    looks, chance = replace(Looks.planned((5, 8, 12)), steps=steps), np.random.default_rng(number)
     seen = set()
     for _ in range(300):
         values = chance.normal(chance.uniform(-0.05, 0.05), chance.uniform(0.002, 0.02), looks.after[number - 1])
@@ -203,7 +226,7 @@ def test_verdict_boundary_and_interval_always_say_the_same(number: int) -> None:
         assert (found.verdict == "faster") is (low > MARGINS.log_delta)
         assert (found.verdict == "slower") is (high < -MARGINS.log_delta)
         if found.verdict == "equivalent":
-            assert max(-low_90, high_90) < MARGINS.log_epsilon
+            assert max(-low_90, high_90) < steps * MARGINS.log_epsilon
     assert seen == {"faster", "slower", "equivalent", "undecided"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from harness.analysis.estimates.trend import trends
+from harness.analysis.estimates.trend import _slopes, trends
 
 Array = NDArray[np.float64]
 SCATTERS = (0.046, 0.07, 0.107, 0.15)
@@ -150,3 +150,42 @@ def test_the_protocol_tells_the_rates_that_are_found() -> None:
             rate = share_warming_up(runs, shape, int(size) / 100 * falling)
             share = min(max(told / 100, 0.02), 0.98)
             assert abs(rate - told / 100) < 3 * math.sqrt(share * (1 - share) / runs), (size, how, shape)
+
+
+# why no pilot chooses the warm-up
+
+
+def level(block: Array) -> float:
+    """By how much the first half of a block's rounds takes longer than the second, all cells together."""
+    half = block.shape[1] // 2
+    return float(block[:, :half].mean() - block[:, half:].mean())
+
+
+def differing(block: Array) -> float:
+    """How far the cells' trends lie from the group's, all together."""
+    return math.fsum(score**2 for score, _ in _slopes(block))
+
+
+def lengthened(warm_up: Array, cells: slice) -> list[float]:
+    """How often each test of a first block, which is wrong about 5 % of flat ones, finds the warm-up of these cells."""
+    flat = noises(np.random.default_rng(7), 1500, 1, 22, 12)[:, 0]
+    warm = flat.copy()
+    warm[:, cells] += np.log1p(warm_up)
+    found = []
+    for test in (level, differing):
+        limit = np.quantile([test(block) for block in flat], 0.95)
+        found.append(float(np.mean([test(block) > limit for block in warm])))
+    return found
+
+
+def test_a_pilot_of_the_whole_first_block_finds_a_warm_up_as_seldom_as_the_page_says() -> None:
+    page = (Path(__file__).parents[3] / "benchmarks" / "goals" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\d+) %(, evenly|·exp)[^|]* \| (all|every|one)[^|]* \| (\d+) % \| (\d+) % \|$", page, re.MULTILINE
+    )
+    which, order = {"all": slice(None), "every": slice(None, None, 2), "one": slice(0, 1)}, np.arange(12)
+    assert len(rows) == 6
+    for size, how, cells, *told in rows:
+        falling = np.clip(1 - order / 15, 0, None) if how == ", evenly" else np.exp(-order / 3)
+        found = lengthened(int(size) / 100 * falling, which[cells])
+        assert [round(100 * share) for share in found] == [int(share) for share in told], (size, how, cells)

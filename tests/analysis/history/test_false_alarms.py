@@ -1,12 +1,14 @@
 """False alarms of a history, counted on series drawn from its own scatter."""
 
 import functools
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from harness.analysis.history.change_points import SIGNIFICANCE, change_points
-from harness.analysis.history.false_alarms import LONGEST, false_alarms, marked
+from harness.analysis.history.false_alarms import LONGEST, _left_over, false_alarms, marked
 from harness.analysis.history.series import history
 from tests.histories import nights
 
@@ -36,9 +38,22 @@ def test_the_rate_is_about_what_the_test_promises_and_the_same_each_time_and_a_l
 
 
 def test_a_step_in_the_runs_themselves_is_no_part_of_their_scatter() -> None:
-    stepped = false_alarms(history(nights(14, slower_from=7)), 100)
-    assert stepped is not None
-    assert stepped.low <= SIGNIFICANCE
+    stepped = history(nights(14, slower_from=7))
+    found = false_alarms(stepped, 100)
+    assert found is not None
+    assert found.low <= SIGNIFICANCE
+    flat = {(one.cell, one.measure): deviation(_left_over(one)) for one in history(nights(14))}
+    with_step = [one for one in stepped if one.changes]
+    assert with_step
+    for one in with_step:
+        assert deviation(_left_over(one)) < 1.5 * flat[one.cell, one.measure]
+        assert deviation([math.log(point.value.value) for point in one.points]) > 3 * flat[one.cell, one.measure], (
+            "were it left in"
+        )
+
+
+def deviation(values: Sequence[float]) -> float:
+    return float(np.std(values))
 
 
 def test_too_few_runs_give_no_rate() -> None:

@@ -3,11 +3,14 @@
 import math
 
 import pytest
+from pydantic import ValidationError
 
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
 from harness.looks import looks_within
+from harness.record.manifest import PlanRecord
 from harness.run.kinds.decision import AbSettings, most_blocks
+from harness.run.turns.steps import COST_S
 from tests.comparisons import validation
 
 
@@ -41,3 +44,17 @@ def test_twelve_blocks_are_the_most_only_where_the_machine_is_known_to_be_quiet(
     assert most_blocks(validation(paired=0.010)) == 12
     assert most_blocks(validation(paired=0.011)) == 18
     assert most_blocks(None) == 18
+
+
+def test_a_new_plan_seals_what_a_window_costs_and_an_earlier_one_keeps_its_seal() -> None:
+    looks = AbSettings(Margins(), (5,)).planned()
+    assert looks.window_cost_s == COST_S
+    earlier = looks.model_copy(update={"window_cost_s": None})
+    told, untold = (PlanRecord.sealed(1, 1, [[["a", "b"]]], looks=one) for one in (looks, earlier))
+    assert told.sha256 != untold.sha256
+    as_kept = untold.model_dump()
+    del as_kept["looks"]["window_cost_s"]
+    assert PlanRecord.model_validate(as_kept) == untold
+    as_kept["looks"]["window_cost_s"] = COST_S
+    with pytest.raises(ValidationError, match="does not seal this plan"):
+        PlanRecord.model_validate(as_kept)

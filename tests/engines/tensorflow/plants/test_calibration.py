@@ -53,15 +53,23 @@ def test_the_step_gets_longer_by_the_stated_share_than_the_placebos(
     assert calibrate(Machine(monkeypatch, Work(), 0.010, lambda: 1.0), share) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_noisy_machine_moves_it_by_no_more_than_a_tenth(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def off_by(monkeypatch: pytest.MonkeyPatch, seed: int) -> float:
+    """By what share of itself a planted 5 % misses it on a machine with spikes."""
     generator = random.Random(seed)
 
     def speed() -> float:
         spike = 4.0 if generator.random() < 0.03 else 1.0
         return spike * generator.lognormvariate(0, 0.08)
 
-    assert calibrate(Machine(monkeypatch, Work(), 0.010, speed), 0.05) == pytest.approx(0.05, rel=0.1)
+    return abs(calibrate(Machine(monkeypatch, Work(), 0.010, speed), 0.05) / 0.05 - 1)
+
+
+def test_a_noisy_machine_moves_it_by_no_more_than_a_tenth_and_a_plain_mean_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert max(off_by(monkeypatch, seed) for seed in range(5)) < 0.1
+    monkeypatch.setattr(_calibration, "TRIM", 0.0)
+    assert max(off_by(monkeypatch, seed) for seed in range(5)) > 0.1
 
 
 def test_all_replicas_work_alike(monkeypatch: pytest.MonkeyPatch) -> None:
