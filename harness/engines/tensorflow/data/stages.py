@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 SIZES = ("_buffer_size", "_batch_size", "_num_shards", "_num_parallel_calls")
 """Of a stage, what its size is called."""
 
+SERVED = "served"
+"""Of what a tf.data service gives, what its workers make: to TensorFlow it is a source."""
+
 
 def stages_of(dataset: "tf.data.Dataset") -> list[str]:
     """The stages from the source to the consumer, each with its size where it has one: `Shuffle(1797)`, `Cache`.
@@ -19,7 +22,7 @@ def stages_of(dataset: "tf.data.Dataset") -> list[str]:
     while at is not None:
         names.append(_name(at))
         inputs = at._inputs() if hasattr(at, "_inputs") else ()
-        at = inputs[0] if inputs else None
+        at = inputs[0] if inputs else getattr(at, SERVED, None)
     return [name for name in reversed(names) if name != "Options"]
 
 
