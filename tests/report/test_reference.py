@@ -57,14 +57,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "cb52453a1521d3f0",
-    "csv": "f56e72cd39f25b9c",
+    "cells": "67d9fde46900eaa5",
+    "csv": "e9ef3a0ddd1ae89d",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "05dc138fab141541",
+    "json": "408af18bb3841326",
     "markdown": "1ab1dc272962cc12",
-    "pytest-benchmark": "d596fbdcdc627004",
-    "windows": "a563990e49ae2ea0",
+    "pytest-benchmark": "f69ce763d20eefe0",
+    "windows": "0dedfe41e45f2a1f",
 }
 
 

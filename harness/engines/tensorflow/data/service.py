@@ -1,29 +1,40 @@
 """A tf.data service with a dispatcher and workers, which lives in the trial's process and ends with it.
 
-One pass is one job under dynamic sharding: the dispatcher gives each part of the source to one worker, so that every
-example comes once. Passes are repeated outside the service: one that repeats inside has no place where a pass ends.
+One pass is one job. Of several workers it is under dynamic sharding: the dispatcher gives each part of the source to
+one of them, so that every example comes once. Passes are repeated outside the service: where each worker repeats by
+itself, no pass has an end.
 """
 
 import functools
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data.stages import SERVED
+from harness.engines.tensorflow.data.stages import SERVED, stages_of
+from harness.errors import Unsupported
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+COUNTED = "AssertCardinality"
+"""The stage that fails where there are fewer examples than were said."""
 HELD_BY_WORKER = 2
 """Examples of each worker that wait: the one that it made ahead, and the one that the reader has asked it for."""
 
 
 def served(examples: "tf.data.Dataset", workers: int) -> "tf.data.Dataset":
-    """`examples`, finite or endless, made by so many workers of this process's service; of one in their order."""
+    """`examples` made by so many workers of this process's service; of one in their order.
+
+    Raises Unsupported for several workers and data that TensorFlow counts, as those of TensorFlow Datasets.
+    """
     from tensorflow.data.experimental import service
 
+    if workers > 1 and COUNTED in stages_of(examples):
+        raise Unsupported(
+            "data_service: the number of examples is asserted (assert_cardinality, as TensorFlow Datasets do), which "
+            "TensorFlow holds against each worker's share: one worker, or other data"
+        )
+    sharding = service.ShardingPolicy.OFF if workers == 1 else service.ShardingPolicy.DYNAMIC
     # The default stays undecided about how many requests there are at a time until the tuner, which is off, decides.
-    given = examples.apply(
-        service.distribute(service.ShardingPolicy.DYNAMIC, _service(workers).address, max_outstanding_requests=workers)
-    )
+    given = examples.apply(service.distribute(sharding, _service(workers).address, max_outstanding_requests=workers))
     setattr(given, SERVED, examples)
     return given
 
