@@ -33,7 +33,7 @@ def served(examples: "tf.data.Dataset", workers: int) -> "tf.data.Dataset":
             "TensorFlow holds against each worker's share: one worker, or other data"
         )
     sharding = service.ShardingPolicy.OFF if workers == 1 else service.ShardingPolicy.DYNAMIC
-    # The default stays undecided about how many requests there are at a time until the tuner, which is off, decides.
+    # As many requests at a time as `batches_ahead` counts.
     given = examples.apply(service.distribute(sharding, _service(workers).address, max_outstanding_requests=workers))
     setattr(given, SERVED, examples)
     return given
