@@ -51,6 +51,8 @@ Natural = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 """Trials: each is in the plan by name, and the plan is sealed before the first runs."""
 DeviceCount = Annotated[int, Field(ge=1, le=4096, strict=True)]
+ServiceWorkers = Annotated[int, Field(ge=0, le=64, strict=True)]
+"""Each is a server with threads of its own."""
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
 NetworkText = Annotated[str, AfterValidator(canonical)]
 """One spelling for equal networks, so that they are one cell; `none` is the empty text."""
@@ -280,6 +282,11 @@ class Axes(BaseModel):
         help="examples leave parallel calls in the order in which they came: {names}", asked=(True,), competes=True,
         label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False), shown_by=INPUT,
     )] = True
+    data_service: Annotated[Whole, Axis(
+        works=PIPELINES,
+        help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
+        value=ServiceWorkers, competes=True, tried=(0, 1), tried_with={"cache": "none"}, shown_by=INPUT,
+    )] = 0
     engine: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "

@@ -25,9 +25,9 @@ CUTS: tuple[Cut, ...] = get_args(Cut)[1:]
 """Stages behind which a pipeline can be cut, in their order; what is whole batches and prefetches besides."""
 _NEEDED_BY: Mapping[Cut, frozenset[str]] = {
     "source": frozenset({"interleave", "deterministic"}),
-    "decode": frozenset({"interleave", "deterministic", "parallel_calls"}),
-    "cache": frozenset({"interleave", "deterministic", "parallel_calls", "cache"}),
-    "shuffle": frozenset({"interleave", "deterministic", "parallel_calls", "cache", "shuffle_buffer"}),
+    "decode": frozenset({"interleave", "deterministic", "parallel_calls", "data_service"}),
+    "cache": frozenset({"interleave", "deterministic", "parallel_calls", "data_service", "cache"}),
+    "shuffle": frozenset({"interleave", "deterministic", "parallel_calls", "data_service", "cache", "shuffle_buffer"}),
 }
 """Axes of the input that make what lies before a cut."""
 OF_PIPELINE = {
@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
         interleave: int = 0
         shuffle_buffer: int = 0
         deterministic: bool = True
+        data_service: int = 0
 else:
     _Fed = create_model("_Fed", __base__=Cell, **fields_of(APPETITE), tokens=(Tokens, 0))
     _Input = create_model("_Input", __base__=_Fed, **fields_of(PIPELINE))

@@ -57,14 +57,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "7382b28b79f8e7c6",
-    "cells": "67f605c4166f8be0",
-    "csv": "8e9b64446647be8b",
+    "cells": "c8391857fc26301b",
+    "csv": "432233da3d15c804",
     "github-action-bigger": "dc70dba954171729",
     "github-action-smaller": "81527fdd3c6af124",
-    "json": "6c9f96b7f7ffa7cd",
+    "json": "9090c169e3854c15",
     "markdown": "1f7916973ec07523",
-    "pytest-benchmark": "060d6ef4fce2d031",
-    "windows": "a563990e49ae2ea0",
+    "pytest-benchmark": "87fa22463e60604a",
+    "windows": "0dedfe41e45f2a1f",
 }
 
 

@@ -65,7 +65,8 @@ def test_a_model_of_text_brings_its_data_and_is_counted_in_tokens() -> None:
 
 @pytest.mark.parametrize("key", [key for key in OF_INPUT if key not in ("device", "engine", "data", "model")])
 def test_every_axis_of_the_input_keeps_pipelines_apart_and_is_told(key: str) -> None:
-    [a], [b] = (inputs_of(planned(**{key: [value]})) for value in TABLE[key].tried)
+    beside = {other: [value] for other, value in TABLE[key].tried_with.items()}
+    [a], [b] = (inputs_of(planned(**beside, **{key: [value]})) for value in TABLE[key].tried)
     assert a.cell_id != b.cell_id
     assert a.label != b.label
     assert a.scope == b.scope
@@ -143,3 +144,26 @@ def test_data_that_stay_on_the_device_are_left_out_beside_others() -> None:
 def test_an_engine_without_pipelines_of_its_own_is_refused() -> None:
     with pytest.raises(UsageError, match="engine: it has no input pipeline that is measured by itself"):
         expand(sweep_from({"work": "pipeline", "engine": ["torch"]}), catalogue_of("torch"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"work": "pipeline"}, "from the cache: --cache none"),
+        ({"cache": ["memory"]}, "from the cache: --cache none"),
+        ({"cache": ["none"], "data_service": [2]}, "the order in which they are ready: --deterministic false"),
+        ({"cache": ["none"], "strategy": ["multi_worker_mirrored"], "workers": [2]}, "does not keep: one worker"),
+        ({"cache": ["none"], "data": ["synthetic"]}, "without a pipeline: give other data"),
+    ],
+)
+def test_a_data_service_that_would_do_nothing_or_break_a_promise_is_refused(asked: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=f"^no combination is left to run .*a data service of .*{reason}"):
+        expand(sweep_from({"data_service": [1], **asked}), catalogue_of())
+
+
+def test_a_data_service_of_two_workers_serves_strategies_of_one_process_in_any_order() -> None:
+    of_input = {"cache": ["none"], "deterministic": [False], "data_service": [0, 2]}
+    matrix = expand(sweep_from({"strategy": ["none", "mirrored"], "replicas": [1, 2], **of_input}), catalogue_of())
+    served = {(cell.shape.replicas, cell.get("data_service")) for cell in matrix.cells}
+    assert served >= {(1, 0), (1, 2), (2, 0), (2, 2)}
+    assert not [item for item in matrix.left_out if "service" in item.combination]

@@ -50,6 +50,7 @@ FLAGS = {
     "interleave": "4",
     "shuffle_buffer": "64",
     "deterministic": "false",
+    "data_service": "2",
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
@@ -106,6 +107,7 @@ parallel_calls = 1
 interleave = 4
 shuffle_buffer = 64
 deterministic = false
+data_service = 2
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"

@@ -232,9 +232,9 @@ class Feed:
         return np.zeros(self.input_shape, x.dtype.as_numpy_dtype), np.zeros(tuple(y.shape), y.dtype.as_numpy_dtype)
 
     def least_steps(self, known: KnownPass | None) -> int:
-        """Where a pass has to end before the next is begun, so that all of it is shuffled at its beginning, a window
-        has one at least."""
-        if known is None or self.info.examples is not None:
+        """Where a pass has to end before the next is begun, so that all of it is shuffled at its beginning, or because
+        a tf.data service is asked for each, a window has one at least."""
+        if known is None or (self.info.examples is not None and not self.cell.data_service):
             return 1
         return math.ceil(len(known.digests) / self.cell.batch_size)
 

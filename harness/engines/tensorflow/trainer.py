@@ -1,6 +1,8 @@
 """A cell under TensorFlow, as a trial sees it: built, trained by a loop, and open to the gate."""
 
+import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.data.pipeline import batches_ahead
@@ -52,8 +54,10 @@ class TensorFlowTrainer:
 
     @property
     def least_steps(self) -> int:
-        """As the loop says."""
-        return self._loop.least_steps
+        """As the loop says; of a tf.data service, which is asked for each pass anew, a pass at least."""
+        cell, source = self._training.cell, self._training.source
+        examples = source.info(Path(self._request.data_dir)).examples if cell.data_service else None
+        return max(self._loop.least_steps, math.ceil((examples or 1) / cell.global_batch_size))
 
     @property
     def ahead(self) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-OF_TF_DATA = ("cache", "parallel_calls", "interleave", "shuffle_buffer", "deterministic")
+OF_TF_DATA = ("cache", "parallel_calls", "interleave", "shuffle_buffer", "deterministic", "data_service")
 """Axes of an input pipeline of TensorFlow."""
 
 

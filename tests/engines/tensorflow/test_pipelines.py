@@ -36,10 +36,13 @@ RIGHT = {
     "more than there are": CELL.model_copy(update={"batch_size": 2000}),
     "pictures": PICTURES.model_copy(update={"cache": "none"}),
     "any order": PICTURES.model_copy(update={"cache": "none", "deterministic": False}),
+    "served by one": PICTURES.model_copy(update={"cache": "none", "data_service": 1}),
+    "served by two": PICTURES.model_copy(update={"cache": "none", "deterministic": False, "data_service": 2}),
     "tokens": CELL.model_copy(update={"model": "lstm", "data": "text", "batch_size": 8, "tokens": 40}),
     "a table": CELL.model_copy(update={"data": "wine", "batch_size": 16}),
     "own": own("right"),
     "own, uncounted": own("uncounted"),
+    "own, served by two": own("uncounted", cache="none", deterministic=False, data_service=2),
 }
 UNPROVED = {
     "random": (own("random"), "have other examples, as of data that are random in each"),
@@ -94,6 +97,7 @@ def test_a_right_pipeline_is_timed_and_every_example_of_a_pass_followed(
         ("in a file", {"Cache(file)", "Shuffle(100)"}, {"Cache"}),
         ("not kept", {"ParallelMap(1)"}, {"Cache", "Prefetch(2)"}),
         ("any order", {"ParallelMap(any order)"}, {"ParallelMap"}),
+        ("served by one", {"ParallelMap", "DataService", "Shuffle(64)"}, {"Cache"}),
     ],
 )
 def test_the_axes_of_the_input_take_hold(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.cache import cached
 from harness.engines.tensorflow.data.images import check_input_shape, fit
+from harness.engines.tensorflow.data.service import HELD_BY_WORKER, served
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
@@ -93,6 +94,8 @@ def endless_examples(
     if cut == "source":
         return read.repeat()
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
+    if asked.data_service:
+        examples = served(examples.with_options(options_of(info)), asked.data_service)
     if cut == "decode":
         return examples.repeat()
     own = None if info.examples is None else max(1, info.examples // of)
@@ -118,10 +121,12 @@ def batches_ahead(
     """
     if source.on_device:
         return 0
+    servers = cell.data_service
     kept = any(stage.startswith("Cache") for stage in stages)
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
     each = _block(input_shape) if "Unbatch" in stages else 1
-    return cell.prefetch + ON_DEVICE + math.ceil(calls * each / batch)
+    examples = calls * each if not servers else servers * (calls * each + HELD_BY_WORKER)
+    return cell.prefetch + ON_DEVICE + math.ceil(examples / batch)
 
 
 def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 SIZES = ("_buffer_size", "_batch_size", "_num_shards", "_num_parallel_calls")
 """Of a stage, what its size is called."""
 
+SERVED = "served"
+"""Of what a tf.data service gives, what its workers make: to TensorFlow it is a source."""
+
 
 def stages_of(dataset: "tf.data.Dataset") -> list[str]:
     """The stages from the source to the consumer, each with its size where it has one: `Shuffle(1797)`, `Cache`.
@@ -19,14 +22,24 @@ def stages_of(dataset: "tf.data.Dataset") -> list[str]:
     while at is not None:
         names.append(_name(at))
         inputs = at._inputs() if hasattr(at, "_inputs") else ()
-        at = inputs[0] if inputs else None
+        at = inputs[0] if inputs else getattr(at, SERVED, None)
     return [name for name in reversed(names) if name != "Options"]
+
+
+def all_stages_of(dataset: Any) -> list[str]:
+    """Every stage without its size, in no order; where several datasets meet, those of each."""
+    inputs = dataset._inputs() if hasattr(dataset, "_inputs") else ()
+    return [_kind(dataset), *(name for one in inputs for name in all_stages_of(one))]
+
+
+def _kind(stage: Any) -> str:
+    return type(stage).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
 
 
 def _name(stage: Any) -> str:
     import tensorflow as tf
 
-    name = type(stage).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
+    name = _kind(stage)
     sizes = (getattr(stage, size, None) for size in SIZES)
     known = [tf.get_static_value(size) for size in sizes if size is not None]
     said = [str(int(size)) for size in known[:1] if size is not None and size != tf.data.AUTOTUNE]

@@ -60,6 +60,7 @@ SHARED: Mapping[str, str] = {
     "interleave": _GIVEN,
     "shuffle_buffer": _GIVEN,
     "deterministic": _GIVEN,
+    "data_service": _GIVEN,
     "cross_device_op": _ADDED,
     "packing": _ADDED,
     "network": _ADDED,

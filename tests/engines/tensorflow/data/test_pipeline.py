@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.data import DataInfo, Source, load_source
+from harness.engines.tensorflow.data import DataInfo, Source, load_source, service
 from harness.engines.tensorflow.data import pipeline as module
-from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline, plain_pass
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, Unsupported, UsageError
+from harness.trial.passes import KnownPass, digests_of
 from tests.record.examples import cell
 
 SHAPE = (28, 28, 1)
@@ -254,6 +255,51 @@ def test_a_file_of_a_process_that_is_gone_is_deleted_and_that_of_one_that_lives_
 def test_a_cache_of_examples_without_a_known_end_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^cache: 'endless' does not say how many examples it has, .* endless ones"):
         pipeline(Endless(8), Path(), (4, 4, 1), 3, 4, seed=1, cell=cell(cache="memory"))
+
+
+@pytest.mark.usefixtures("tf")
+@pytest.mark.parametrize(("workers", "ordered"), [(1, True), (2, False)])
+def test_a_data_service_gives_each_example_once_a_pass_and_one_worker_in_the_sources_order(
+    tmp_path: Path, workers: int, ordered: bool
+) -> None:
+    pictures, of = load_source("photographs:60"), cell(cache="none", deterministic=ordered, data_service=workers)
+    pictures.prepare(tmp_path)
+    made = pipeline(pictures, tmp_path, SHAPE, 10, 20, 1, cell=of.model_copy(update={"shuffle_buffer": 1}))
+    [(images, labels)] = some(plain_pass(pictures, tmp_path, SHAPE, None).batch(60), 1)
+    known = KnownPass(digests_of(images, labels))
+    batches = some(made, 6)
+    for of_pass in (batches[:3], batches[3:]):
+        found = [digest for batch in of_pass for digest in digests_of(*batch)]
+        assert known.judge(found) is None
+        assert not ordered or found == known.digests
+    assert "DataService" in stages_of(made)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda data: data.take(40),
+        lambda data: data.skip(5),
+        lambda data: data.shard(2, 1),
+        lambda data: data.enumerate().map(lambda _, x: x),
+        lambda data: data.concatenate(data.take(3)),
+    ],
+    ids=["take", "skip", "shard", "enumerate", "in one of two"],
+)
+def test_what_each_worker_would_do_to_its_share_is_served_by_one_alone(tf: Any, part: Any) -> None:
+    data = part(tf.data.Dataset.range(60).map(lambda x: 2 * x))
+    assert list(service.served(data, 1).as_numpy_iterator()) == list(data.as_numpy_iterator())
+    with pytest.raises(Unsupported, match=r"^data_service: .* where several read a source: take one worker"):
+        service.served(data, 2)
+
+
+def test_data_that_are_counted_are_served_by_one_worker_alone(digits_dir: Path) -> None:
+    digits = load_source("digits")
+    made = pipeline(digits, digits_dir, SHAPE, 10, 1797, seed=1, cell=cell(cache="none", data_service=1))
+    first, second = (np.bincount(labels).tolist() for _, labels in some(made, 2))
+    assert first == second
+    with pytest.raises(Unsupported, match=r"^data_service: the number of examples is asserted .* one worker"):
+        pipeline(digits, digits_dir, SHAPE, 10, 20, seed=1, cell=cell(cache="none", data_service=2))
 
 
 class Endless(Numbered):
