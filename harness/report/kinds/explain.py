@@ -93,6 +93,7 @@ def _as_json(found: Any) -> dict[str, Any]:
         "bound_by": found.bound_by,
         "parts": [asdict(share) for share in (*found.parts, *found.within)],
         "lacking": dict(found.lacking),
+        "staleness": found.staleness and {end: getattr(found.staleness, end) for end in ("value", "low", "high")},
     }
 
 
