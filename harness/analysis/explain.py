@@ -6,7 +6,7 @@ blocks.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -49,6 +49,7 @@ PartName = Literal[
     "hidden",
     "wait",
     "host",
+    "rest",
 ]
 PartWeights = Mapping[str, float]
 PARTS: Mapping[PartName, PartWeights] = {
@@ -79,6 +80,14 @@ WITHIN: Mapping[PartName, PartWeights] = {
 """What dispatch, contention and compute together are made of in the order of time; and what the sums of gradients take
 by themselves, less what the step waits for, which runs behind those three. Where it is below 0 replicas wait for each
 other longer than the sums take. `wait` is within communication, `host` beside dispatch."""
+IN_TRACE: Mapping[PartName, PartWeights] = {
+    "compute": {FORWARD_BACKWARD: 1, EMPTY: -1},
+    "update": PARTS["update"],
+    "communication": PARTS["communication"],
+    "input": PARTS["input"],
+}
+"""What a trace tells, too, by the names it has there, and how much of each arm's time that is; `rest` is what these
+leave of the step."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
 
@@ -109,6 +118,22 @@ class StepPart:
 
 
 @dataclass(frozen=True)
+class TracedPart:
+    """A part of the step as one profile has it, beside what the arms tell of it."""
+
+    by_arms: StepPart
+    share: float
+    """Of the profiled step."""
+    seconds: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it lies outside of the arms' interval."""
+        low, high = self.by_arms.low, self.by_arms.high
+        return low is not None and high is not None and not low <= self.share <= high
+
+
+@dataclass(frozen=True)
 class Explanation:
     """One cell's step, taken apart."""
 
@@ -125,6 +150,8 @@ class Explanation:
     staleness: Interval | None = None
     """Updates of other workers between the pull of an update and its push, the mean; None where workers wait for each
     other."""
+    traced: tuple[TracedPart, ...] = ()
+    """Of one trial that was profiled; empty where none was, or its profile cannot be read so."""
     judged: bool = True
     """Whether the run has finished: before its end there are shares and no verdict."""
 
@@ -189,8 +216,27 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         parts=tuple(share for share in shares if share.name not in WITHIN),
         within=tuple(share for share in shares if share.name in WITHIN),
         lacking=lacking,
-        staleness=_staleness([trial for trial in own if trial.side == WHOLE and trial.measured]),
+        staleness=_staleness(whole := [trial for trial in own if trial.side == WHOLE and trial.measured]),
+        traced=tuple(_traced(family, there, ratios, whole)),
     )
+
+
+def _traced(
+    family: FamilyRecord, there: Sequence[str], ratios: Sequence[Mapping[str, float]], whole: Sequence[TrialRecord]
+) -> Iterator[TracedPart]:
+    """Each part that both tell. Where replicas add up by ops that no profile can tell from others, that is the input
+    alone."""
+    seconds = next((trial.trace.parts for trial in whole if trial.trace is not None and trial.trace.parts), None)
+    if seconds is None or not ratios:
+        return
+    apart = family.alone is None or "communication" in seconds
+    weights = {name: of for name, of in IN_TRACE.items() if name in seconds and (apart or name == "input")}
+    if apart and "rest" in seconds:
+        weights["rest"] = _left_by(weights.values())
+    for name, of in weights.items():
+        if set(of) <= set(there):
+            by_arms = _share(name, [_sum(of, ratio) for ratio in ratios])
+            yield TracedPart(by_arms, seconds[name] / math.fsum(seconds.values()), seconds[name])
 
 
 def _lacks(trials: Sequence[TrialRecord]) -> str | None:
@@ -214,13 +260,18 @@ def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     elif family.at_once > 1:
         parts["contention"] = {FORWARD_BACKWARD: 1, ALONE: -1 / family.at_once}
         parts["compute"] = {ALONE: 1 / family.at_once, EMPTY: -1}
-    rest: dict[str, float] = {WHOLE: 1.0}
-    for weights in parts.values():
-        for arm, weight in weights.items():
-            rest[arm] = rest.get(arm, 0.0) - weight
-    parts["unexplained"] = {arm: weight for arm, weight in rest.items() if weight}
+    parts["unexplained"] = _left_by(parts.values())
     lacking = {NO_REDUCTION, REDUCTION, BARRIER, IN_ONE_CALL} - set(family.arms)
     return parts | {name: weights for name, weights in WITHIN.items() if not lacking & weights.keys()}
+
+
+def _left_by(parts: Iterable[PartWeights]) -> PartWeights:
+    """What parts leave of the whole step."""
+    rest: dict[str, float] = {WHOLE: 1.0}
+    for weights in parts:
+        for arm, weight in weights.items():
+            rest[arm] = rest.get(arm, 0.0) - weight
+    return {arm: weight for arm, weight in rest.items() if weight}
 
 
 def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:
@@ -257,4 +308,4 @@ def _mean(values: Sequence[float]) -> Interval:
     return Interval(mean.mean, mean.mean - half, mean.mean + half, method="t", count=len(values))
 
 
-__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of", "part_weights"]
+__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "TracedPart", "explanations_of", "part_weights"]

@@ -47,6 +47,22 @@ def test_the_wait_for_the_slowest_is_within_communication_and_the_hosts_share_is
     assert sum(part.value for part in found.parts) == pytest.approx(1)
 
 
+TRACED = {"compute": 0.5, "update": 0.05, "communication": 0.2, "input": 0.1, "rest": 0.15}
+
+
+def test_a_trace_stands_beside_what_the_arms_tell_of_the_same_part_and_differs_outside_of_the_interval() -> None:
+    [found] = explanations_of(explain_run(traced=TRACED))
+    by_arms = {part.by_arms.name: round(100 * part.by_arms.value) for part in found.traced}
+    assert by_arms == {"compute": 50, "update": 5, "communication": 30, "input": 10, "rest": 5}
+    assert {part.by_arms.name for part in found.traced if part.differs} == {"communication", "rest"}
+
+
+def test_where_a_trace_cannot_tell_what_adds_up_from_what_computes_it_tells_the_input_alone() -> None:
+    plain = {name: share for name, share in TRACED.items() if name != "communication"}
+    [found] = explanations_of(explain_run(traced=plain))
+    assert [part.by_arms.name for part in found.traced] == ["input"]
+
+
 def test_a_machine_that_drifts_by_half_from_block_to_block_changes_no_share() -> None:
     [found] = explanations_of(explain_run(noise=[0.0] * 4))
     part = found.part("communication")

@@ -49,6 +49,17 @@ def test_servers_have_a_pull_and_a_push_in_words_in_the_figure_and_beside_them_h
     assert ">push of gradients<" in figure.svg
 
 
+def test_where_a_trace_and_the_arms_disagree_is_said_with_both(tmp_path: Path) -> None:
+    parts = {"compute": 0.5, "update": 0.05, "communication": 0.2, "input": 0.1, "rest": 0.15}
+    run = explain_run(traced=parts)
+    text = presentation_of(run.manifest).text(run, tmp_path, Surface(width=200))
+    assert "one traced trial disagrees with the arms: communication 20.0 % where the arms have 30.0 % [" in text
+    assert "The same read from one trace" in text
+    assert "look at them: tensorboard" in text
+    agrees = explain_run(traced={**parts, "communication": 0.3, "rest": 0.05})
+    assert "one traced trial agrees with the arms" in explain_lines(explanations_of(agrees))[1]
+
+
 def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:
     text = said(QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98})
     assert "is compute-bound" in text

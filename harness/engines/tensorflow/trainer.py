@@ -144,7 +144,8 @@ class TensorFlowTrainer:
 
     def tracer(self, leads: bool) -> Tracer | None:
         """TensorFlow's profiler."""
-        return tracer_of(self._request, leads)
+        asynchronous = self._request.training.asynchronous  # the leader of such a step computes nothing
+        return tracer_of(self._request, leads, "" if asynchronous else self._training.optimizer.name)
 
     @property
     def alone(self) -> Callable[[], None] | None:

@@ -73,9 +73,11 @@ def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
     from harness.analysis.tries import tries_of
     from harness.report.tables.explain import explain_lines, explain_tables
     from harness.report.tables.tries import try_lines, try_tables
+    from harness.report.words.traces import trace_lines
 
     found, tries = explanations_of(run), tries_of(run, results)
-    return [*explain_lines(found), *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
+    lines = [*explain_lines(found), *trace_lines(run.trials, run.path), *try_lines(tries)]
+    return lines, [*explain_tables(found), *try_tables(tries)]
 
 
 def _try_as_json(one: "Try") -> dict[str, Any]:
@@ -93,6 +95,10 @@ def _as_json(found: Any) -> dict[str, Any]:
         "bound_by": found.bound_by,
         "parts": [asdict(share) for share in (*found.parts, *found.within)],
         "lacking": dict(found.lacking),
+        "traced": [
+            {**asdict(part.by_arms), "traced": part.share, "seconds": part.seconds, "differs": part.differs}
+            for part in found.traced
+        ],
         "staleness": found.staleness and {end: getattr(found.staleness, end) for end in ("value", "low", "high")},
     }
 

@@ -26,6 +26,13 @@ MEANING: Mapping[PartName, str] = {
     "wait": "within communication: waiting until the slowest worker has its gradients, by the sum of one number",
     "host": "what each step is faster by where up to ten are made in one call: Python and the call, beside dispatch",
 }
+IN_TRACE: Mapping[str, str] = {
+    "compute": "some op of forward or backward runs",
+    "update": "none of these, and some op of the optimizer runs",
+    "communication": "nothing but a collective runs",
+    "input": "nothing but the fetching of the next batch runs",
+    "rest": "none of these runs: Python, the strategy, the executor",
+}
 LEVERS: Mapping[str, str] = {
     "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead (--prefetch)",
     "communication": "another --cross-device-op or --num-packs, or a larger --batch-size: as much is added up for more",
@@ -50,6 +57,7 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     lines = [f"{names[found.cell.cell_id]}{_answer(found)}" for found in explanations]
     for found in explanations:
         lines += [f"{names[found.cell.cell_id]}: {_passed(found.staleness)}"] if found.staleness is not None else []
+        lines += [f"{names[found.cell.cell_id]}: {_differences(found)}"] if found.traced else []
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
             for arm, reason in found.lacking.items()
@@ -58,9 +66,10 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
 
 
 def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:
-    """The parts of each cell's step."""
+    """The parts of each cell's step, and what a trace has of them."""
     names = cell_names([explanation.cell for explanation in explanations])
-    return [_table(names[found.cell.cell_id], found) for found in explanations if found.parts]
+    tables = [_table(names[found.cell.cell_id], found) for found in explanations if found.parts]
+    return tables + [_trace_table(names[found.cell.cell_id], found) for found in explanations if found.traced]
 
 
 def _answer(found: Explanation) -> str:
@@ -86,6 +95,41 @@ def _answer(found: Explanation) -> str:
             more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
     return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}. Try {LEVERS[share.name]}."
+
+
+def _differences(found: Explanation) -> str:
+    apart = [part for part in found.traced if part.differs]
+    if not apart:
+        return "one traced trial agrees with the arms within their intervals"
+    told = "; ".join(
+        f"{part.by_arms.name} {_percent(part.share)} where the arms have {_percent(part.by_arms.value)} "
+        f"{_interval(part.by_arms)}"
+        for part in apart
+    )
+    return f"one traced trial disagrees with the arms: {told}"
+
+
+def _trace_table(name: str, found: Explanation) -> Table:
+    rows = [
+        (
+            part.by_arms.name,
+            _ms(part.seconds),
+            _percent(part.share),
+            _percent(part.by_arms.value),
+            _interval(part.by_arms),
+            IN_TRACE[part.by_arms.name],
+        )
+        for part in found.traced
+    ]
+    heads = (Head("part", numeric=False), Head("time"), Head("share"), Head("by arms"), Head("95 %"))
+    return Table(
+        f"The same read from one trace: {name}",
+        (*heads, Head("when", numeric=False)),
+        tuple(rows),
+        "A few steps of one trial, each moment of which belongs to the first row that fits. The profiler itself takes "
+        "time: compare shares.",
+        frozenset(number for number, part in enumerate(found.traced) if part.differs),
+    )
 
 
 def _passed(staleness: Interval) -> str:

@@ -153,7 +153,7 @@ class ExplainRun(TrialRun):
         blocks = len(self.plan.families) * self.plan.blocks
         for block in self._left():
             family = self.plan.family(block)
-            arms = [self._arm(family, name) for name in self._possible(family)]
+            arms = [self._traced(self._arm(family, name), block) for name in self._possible(family)]
             self.progress.block(block, blocks, len(arms))
             ended = self._blocks.run(block, arms, [(WHOLE, arm.name) for arm in arms if arm.name != WHOLE])
             [whole] = [trial for trial in ended if trial.side == WHOLE][-1:]
@@ -175,6 +175,10 @@ class ExplainRun(TrialRun):
     def _complete(self, block: int) -> bool:
         others = [name for name in self._possible(self.plan.family(block)) if name != WHOLE]
         return self._blocks.complete(block, [(WHOLE, name) for name in others])
+
+    def _traced(self, arm: Arm, block: int) -> Arm:
+        """The whole step is profiled once, where that is asked for."""
+        return replace(arm, request=self.traced(block, arm.request)) if arm.name == WHOLE else arm
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         cell = self._cells[family.cell_of(name)]

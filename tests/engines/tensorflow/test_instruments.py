@@ -122,7 +122,14 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     two = SEVERAL.get(request.param, {"replicas": [2]})
     optimizer = "adam" if request.param == "central_storage" else "sgd"  # slots take long to trace
     axes = {"strategy": [request.param], **two, "batch_size": [8], "model": ["mlp"], "optimizer": [optimizer]}
-    settings = {"trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005, "data_dir": str(folder / "data")}
+    settings = {
+        "trials": 2,
+        "windows": 5,
+        "max_warmup": 0,
+        "window": 0.005,
+        "trace": True,
+        "data_dir": str(folder / "data"),
+    }
     sweep = sweep_from({**axes, **settings})
     matrix = asked_matrix(sweep)
     [cell] = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
@@ -165,6 +172,19 @@ class TestOnTensorFlow:
         assert found.staleness is not None
         assert 0 <= found.staleness.value <= 1  # there is one other worker
         assert {"pull", "push"} <= {part.name for part in found.parts}
+
+    def test_the_whole_step_is_profiled_once_and_told_beside_the_arms_where_the_profile_shows_it(
+        self, run: Run
+    ) -> None:
+        [found] = explanations_of(run)
+        [traced] = [trial for trial in run.trials if trial.trace is not None]
+        assert (traced.side, traced.trace.reason) == (WHOLE, None)
+        told = {part.by_arms.name for part in found.traced}
+        whole = {"compute", "update", "communication", "input", "rest"}
+        of = {"central_storage": {"input"}, "parameter_server": set()}  # what adds up, and who computes, are not in it
+        assert told == of.get(found.cell.get("strategy"), whole)
+        if told == whole:
+            assert sum(part.share for part in found.traced) == pytest.approx(1)
 
     @pytest.mark.parametrize("run", ["multi_worker_mirrored"], indirect=True)
     def test_between_workers_the_wait_for_the_slowest_is_told(self, run: Run) -> None:
