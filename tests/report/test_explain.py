@@ -56,6 +56,8 @@ def test_where_a_trace_and_the_arms_disagree_is_said_with_both(tmp_path: Path) -
     assert "one traced trial disagrees with the arms: communication 20.0 % where the arms have 30.0 % [" in text
     assert "The same read from one trace" in text
     assert "look at them: tensorboard" in text
+    presentation_of(run.manifest).write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
+    assert "tensorboard" not in (tmp_path / "page.html").read_text()  # a folder of one machine
     agrees = explain_run(traced={**parts, "communication": 0.3, "rest": 0.05})
     assert "one traced trial agrees with the arms" in explain_lines(explanations_of(agrees))[1]
 

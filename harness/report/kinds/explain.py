@@ -41,8 +41,10 @@ class _Explain(Presentation):
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
         from harness.report.terminal.table import table_text
+        from harness.report.words.traces import trace_lines
 
         lines, tables = _found(run, results)
+        lines += trace_lines(run.trials, run.path)
         shown = "".join(table_text(table, surface.width, surface.styled) for table in tables)
         return "".join(f"{line}\n" for line in lines) + "\n" + shown
 
@@ -73,11 +75,9 @@ def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
     from harness.analysis.tries import tries_of
     from harness.report.tables.explain import explain_lines, explain_tables
     from harness.report.tables.tries import try_lines, try_tables
-    from harness.report.words.traces import trace_lines
 
     found, tries = explanations_of(run), tries_of(run, results)
-    lines = [*explain_lines(found), *trace_lines(run.trials, run.path), *try_lines(tries)]
-    return lines, [*explain_tables(found), *try_tables(tries)]
+    return [*explain_lines(found), *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
 
 
 def _try_as_json(one: "Try") -> dict[str, Any]:
