@@ -6,7 +6,8 @@ from tests.docs.test_commands import ROOT
 
 
 @pytest.mark.slow
-def test_the_rows_are_what_the_model_takes_and_both_are_a_thirty_second_of_the_issues(tf: object) -> None:
+@pytest.mark.usefixtures("tf")
+def test_the_rows_are_what_the_model_takes_and_both_are_a_thirty_second_of_the_issues() -> None:
     from benchmarks import wide_rows
 
     model, rows = wide_rows.make_model(), wide_rows.rows()
