@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from harness.record import Run
+from harness.record.cluster import AsynchronousUpdates
 from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
 from harness.record.manifest import PlanRecord
+from harness.record.trial import TraceRecord
 from harness.run.kinds.explain import alone_of
 from harness.spec.cell import trained
 from tests.comparisons import MIRRORED, as_run, scaled
@@ -31,10 +33,14 @@ def explain_run(
     noise: Sequence[float] = STEADY,
     crashed: Mapping[str, str] | None = None,
     crashes: range | None = None,
+    at_once: int = 1,
+    passed: Mapping[int, int] | None = None,
+    traced: Mapping[str, float] | None = None,
 ) -> Run:
     """A run of one cell. In block b arm x takes ratios[x] + noise[b + its number] of the whole step's time, which
     itself differs from block to block; those of `crashed` are unsupported for the reason given,
-    in every block or in `crashes`."""
+    in every block or in `crashes`. `passed` says how many updates had how many others pass, of workers `at_once`;
+    `traced` how many seconds of a step each part has in a profile of the first trial."""
     manifest, [template] = make_run([MIRRORED], blocks=1, faults=False)
     cell, alone = trained(MIRRORED), alone_of(trained(MIRRORED))
     names, trials = list(ratios), []
@@ -50,8 +56,14 @@ def explain_run(
                 record = record.model_copy(
                     update={"status": "unsupported", "phase": "check", "reason": reason, **dict.fromkeys(gone)}
                 )
+            if passed and name == "whole":
+                updates = AsynchronousUpdates(scheduled=100, applied=100, staleness=dict(passed))
+                record = record.model_copy(update={"updates": updates})
+            if traced and name == "whole" and not block:
+                profile = TraceRecord(path="traces/one", steps=5, bytes=1, parts=dict(traced))
+                record = record.model_copy(update={"trace": profile})
             trials.append(record)
-    family = FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone.cell_id)
+    family = FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone.cell_id, at_once=at_once)
     return as_run(
         manifest,
         trials,

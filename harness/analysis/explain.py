@@ -6,19 +6,23 @@ blocks.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from harness.analysis.estimates.intervals import CONFIDENCE, log_mean, t_quantile
+from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean, t_quantile
 from harness.analysis.estimates.verdict import fewest_after
 from harness.analysis.summary import JUDGED
 from harness.record.explain import (
     ALONE,
+    BARRIER,
     EMPTY,
     FORWARD,
     FORWARD_BACKWARD,
+    IN_ONE_CALL,
     NO_INPUT,
+    NO_PULL,
+    NO_PUSH,
     NO_REDUCTION,
     NO_UPDATE,
     REDUCTION,
@@ -34,6 +38,8 @@ PartName = Literal[
     "input",
     "communication",
     "update",
+    "pull",
+    "push",
     "dispatch",
     "contention",
     "compute",
@@ -41,6 +47,9 @@ PartName = Literal[
     "forward",
     "backward",
     "hidden",
+    "wait",
+    "host",
+    "rest",
 ]
 PartWeights = Mapping[str, float]
 PARTS: Mapping[PartName, PartWeights] = {
@@ -52,14 +61,33 @@ PARTS: Mapping[PartName, PartWeights] = {
     "compute": {ALONE: 1, EMPTY: -1},
 }
 """How much of each arm's time makes a part. All of them and `unexplained` are the whole step."""
+OF_SERVERS: Mapping[PartName, PartWeights] = {
+    "input": PARTS["input"],
+    "pull": {WHOLE: 1, NO_PULL: -1},
+    "push": {WHOLE: 1, NO_PUSH: -1},
+    "dispatch": {EMPTY: 1},
+    "contention": {FORWARD_BACKWARD: 1, ALONE: -1},
+    "compute": {ALONE: 1, EMPTY: -1},
+}
+"""The same of an update that a worker makes to parameter servers; `ALONE` is shared by the workers there are."""
 WITHIN: Mapping[PartName, PartWeights] = {
     "forward": {FORWARD: 1, EMPTY: -1},
     "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
     "hidden": {REDUCTION: 1, EMPTY: -1, WHOLE: -1, NO_REDUCTION: 1},
+    "wait": {BARRIER: 1, NO_REDUCTION: -1},
+    "host": {NO_INPUT: 1, IN_ONE_CALL: -1},
 }
 """What dispatch, contention and compute together are made of in the order of time; and what the sums of gradients take
 by themselves, less what the step waits for, which runs behind those three. Where it is below 0 replicas wait for each
-other longer than the sums take."""
+other longer than the sums take. `wait` is within communication, `host` beside dispatch."""
+IN_TRACE: Mapping[PartName, PartWeights] = {
+    "compute": {FORWARD_BACKWARD: 1, EMPTY: -1},
+    "update": PARTS["update"],
+    "communication": PARTS["communication"],
+    "input": PARTS["input"],
+}
+"""What a trace tells, too, by the names it has there, and how much of each arm's time that is; `rest` is what these
+leave of the step."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
 
@@ -90,6 +118,22 @@ class StepPart:
 
 
 @dataclass(frozen=True)
+class TracedPart:
+    """A part of the step as one profile has it, beside what the arms tell of it."""
+
+    by_arms: StepPart
+    share: float
+    """Of the profiled step."""
+    seconds: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it lies outside of the arms' interval."""
+        low, high = self.by_arms.low, self.by_arms.high
+        return low is not None and high is not None and not low <= self.share <= high
+
+
+@dataclass(frozen=True)
 class Explanation:
     """One cell's step, taken apart."""
 
@@ -103,6 +147,11 @@ class Explanation:
     within: tuple[StepPart, ...]
     lacking: Mapping[str, str]
     """Arms that give nothing, and why."""
+    staleness: Interval | None = None
+    """Updates of other workers between the pull of an update and its push, the mean; None where workers wait for each
+    other."""
+    traced: tuple[TracedPart, ...] = ()
+    """Of one trial that was profiled; empty where none was, or its profile cannot be read so."""
     judged: bool = True
     """Whether the run has finished: before its end there are shares and no verdict."""
 
@@ -167,7 +216,27 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         parts=tuple(share for share in shares if share.name not in WITHIN),
         within=tuple(share for share in shares if share.name in WITHIN),
         lacking=lacking,
+        staleness=_staleness(whole := [trial for trial in own if trial.side == WHOLE and trial.measured]),
+        traced=tuple(_traced(family, there, ratios, whole)),
     )
+
+
+def _traced(
+    family: FamilyRecord, there: Sequence[str], ratios: Sequence[Mapping[str, float]], whole: Sequence[TrialRecord]
+) -> Iterator[TracedPart]:
+    """Each part that both tell. Where replicas add up by ops that no profile can tell from others, that is the input
+    alone."""
+    seconds = next((trial.trace.parts for trial in whole if trial.trace is not None and trial.trace.parts), None)
+    if seconds is None or not ratios:
+        return
+    apart = family.alone is None or "communication" in seconds
+    weights = {name: of for name, of in IN_TRACE.items() if name in seconds and (apart or name == "input")}
+    if apart and "rest" in seconds:
+        weights["rest"] = _left_by(weights.values())
+    for name, of in weights.items():
+        if set(of) <= set(there):
+            by_arms = _share(name, [_sum(of, ratio) for ratio in ratios])
+            yield TracedPart(by_arms, seconds[name] / math.fsum(seconds.values()), seconds[name])
 
 
 def _lacks(trials: Sequence[TrialRecord]) -> str | None:
@@ -182,17 +251,27 @@ def _lacks(trials: Sequence[TrialRecord]) -> str | None:
 
 def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
-    parts: dict[PartName, PartWeights] = dict(PARTS)
+    served = NO_PULL in family.arms
+    parts: dict[PartName, PartWeights] = dict(OF_SERVERS if served else PARTS)
     if family.alone is None:
-        del parts["communication"], parts["contention"]
+        parts.pop("communication", None)
+        del parts["contention"]
         parts["compute"] = {FORWARD_BACKWARD: 1, EMPTY: -1}
+    elif family.at_once > 1:
+        parts["contention"] = {FORWARD_BACKWARD: 1, ALONE: -1 / family.at_once}
+        parts["compute"] = {ALONE: 1 / family.at_once, EMPTY: -1}
+    parts["unexplained"] = _left_by(parts.values())
+    lacking = {NO_REDUCTION, REDUCTION, BARRIER, IN_ONE_CALL} - set(family.arms)
+    return parts | {name: weights for name, weights in WITHIN.items() if not lacking & weights.keys()}
+
+
+def _left_by(parts: Iterable[PartWeights]) -> PartWeights:
+    """What parts leave of the whole step."""
     rest: dict[str, float] = {WHOLE: 1.0}
-    for weights in parts.values():
+    for weights in parts:
         for arm, weight in weights.items():
             rest[arm] = rest.get(arm, 0.0) - weight
-    parts["unexplained"] = {arm: weight for arm, weight in rest.items() if weight}
-    within = {name: weights for name, weights in WITHIN.items() if family.alone is not None or name != "hidden"}
-    return parts | within
+    return {arm: weight for arm, weight in rest.items() if weight}
 
 
 def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:
@@ -209,12 +288,24 @@ def _sum(weights: PartWeights, ratio: Mapping[str, float]) -> float:
 
 
 def _share(name: PartName, values: Sequence[float]) -> StepPart:
-    """The mean of one value a block, mean ± t·s/√P."""
+    mean = _mean(values)
+    return StepPart(name, mean.value, mean.low, mean.high)
+
+
+def _staleness(trials: Sequence[TrialRecord]) -> Interval | None:
+    """The mean over each trial's updates, of whole steps."""
+    counted = [trial.updates.staleness for trial in trials if trial.updates is not None and trial.updates.staleness]
+    means = [sum(passed * count for passed, count in found.items()) / sum(found.values()) for found in counted]
+    return _mean(means) if means else None
+
+
+def _mean(values: Sequence[float]) -> Interval:
+    """Of one value a block, mean ± t·s/√P."""
     mean = log_mean(values, "t")
     if mean.standard_error is None or mean.degrees_of_freedom is None:
-        return StepPart(name, mean.mean, None, None)
+        return Interval(mean.mean, None, None, count=len(values))
     half = t_quantile(mean.degrees_of_freedom, CONFIDENCE) * mean.standard_error
-    return StepPart(name, mean.mean, mean.mean - half, mean.mean + half)
+    return Interval(mean.mean, mean.mean - half, mean.mean + half, method="t", count=len(values))
 
 
-__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "explanations_of", "part_weights"]
+__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "TracedPart", "explanations_of", "part_weights"]

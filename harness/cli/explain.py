@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VERB = "explain"
 HELP = "Say where the time of a step goes: input, communication, update, dispatch, contention or compute."
 EXAMPLES = "Examples: harness explain --strategy mirrored --replicas 2 --batch-size 32\n\nharness explain latest"
-IGNORED = tuple(key for key in OF_SWEEPS if key != "trials")
+IGNORED = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace"))
 """Keys of a spec that say how a sweep repeats its cells: of a spec that sweeps use too they are left out."""
 NOT_TAKEN = ("name", "isolate", *OF_OTHER_WORK, *IGNORED)
 """Keys of a spec that have no meaning here."""

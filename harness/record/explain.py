@@ -17,6 +17,10 @@ FORWARD_BACKWARD = "forward_backward"
 FORWARD = "forward"
 EMPTY = "empty"
 REDUCTION = "reduction"
+BARRIER = "barrier"
+IN_ONE_CALL = "in_one_call"
+NO_PULL = "no_pull"
+NO_PUSH = "no_push"
 ALONE = "alone"
 INSTRUMENTS: Mapping[str, str] = {
     NO_INPUT: "the whole step on batches that lie on the devices already",
@@ -26,9 +30,15 @@ INSTRUMENTS: Mapping[str, str] = {
     FORWARD: "the loss is computed on batches that lie there already, and no gradient",
     EMPTY: "the strategy calls a step that does nothing",
     REDUCTION: "sums as large as the gradients' are made over the replicas, and nothing else",
+    BARRIER: "each replica applies its own gradients once all workers have theirs",
+    IN_ONE_CALL: "several whole steps in one call, on batches that lie on the devices already",
+    NO_PULL: "weights are the worker's own, and the servers' are updated",
+    NO_PUSH: "weights are the servers', and gradients stay with the worker",
 }
 """Programs that are a cell's step with something left out, and what each does. They are no cells: no ranking has them,
 and the weights of what reduces nothing are meant to drift apart."""
+OF_SERVERS = (NO_INPUT, NO_PULL, NO_PUSH, FORWARD_BACKWARD, FORWARD, EMPTY)
+"""Instruments of a worker that waits for no other; the rest are of steps that all replicas make together."""
 ARMS: Mapping[str, str] = {
     WHOLE: "the step as it is",
     **INSTRUMENTS,
@@ -45,6 +55,8 @@ class FamilyRecord(RecordModel):
     """Names of ARMS, the whole step first."""
     alone: str | None = None
     """The cell of one replica by itself; None where there is no other replica."""
+    at_once: Annotated[int, Field(ge=1, le=MOST)] = 1
+    """Updates that are made at the same time, by workers that do not wait for each other."""
 
     def cell_of(self, arm: str) -> str:
         """The id of the cell that an arm trains."""

@@ -190,11 +190,15 @@ class TraceRecord(RecordModel):
     bytes: Natural = 0
     copies_to_host: Natural | None = None
     """Copies from a GPU to the host in all of its steps; None where no GPU was profiled, and in earlier records."""
+    parts: dict[str, float] | None = None
+    """Seconds a step in which it computes, updates, communicates or waits for input, and the rest, as the profile tells
+    it; None where that cannot be read, and in earlier records."""
     reason: str | None = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in write(self).items() if value is not None or key != "copies_to_host"}
+        new = ("copies_to_host", "parts")
+        return {key: value for key, value in write(self).items() if value is not None or key not in new}
 
 
 RATE_KEYS = {

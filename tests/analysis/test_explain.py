@@ -19,6 +19,50 @@ def test_parts_are_differences_from_the_whole_step_and_add_up_to_it() -> None:
     assert {part.name: round(100 * part.value) for part in found.within} == {"forward": 15, "backward": 35, "hidden": 7}
 
 
+SERVED = {"whole": 1.0, "no_input": 0.95, "no_pull": 0.8, "no_push": 0.6, "forward_backward": 0.35, "forward": 0.1}
+
+
+def test_an_update_to_servers_has_a_pull_and_a_push_and_one_worker_by_itself_is_shared_by_those_there_are() -> None:
+    [found] = explanations_of(explain_run({**SERVED, "empty": 0.1, "alone": 0.5}, at_once=2))
+    expected = {"input": 5, "pull": 20, "push": 40, "dispatch": 10, "contention": 10, "compute": 15}
+    assert {part.name: round(100 * part.value) for part in found.parts} == {**expected, "unexplained": 0}
+    assert found.bound_by == "push"
+    assert {part.name for part in found.within} == {"forward", "backward"}
+
+
+def test_how_many_updates_of_others_come_between_is_a_mean_over_trials() -> None:
+    run = explain_run({**SERVED, "empty": 0.1, "alone": 0.5}, at_once=2, passed={0: 30, 1: 50, 2: 10})
+    staleness = explanations_of(run)[0].staleness
+    assert staleness is not None
+    assert staleness.value == pytest.approx(70 / 90)
+    assert explanations_of(explain_run())[0].staleness is None
+
+
+def test_the_wait_for_the_slowest_is_within_communication_and_the_hosts_share_is_what_one_call_saves() -> None:
+    [found] = explanations_of(explain_run({**RATIOS, "barrier": 0.82, "in_one_call": 0.86}))
+    assert (found.part("wait").value, found.part("host").value) == (
+        pytest.approx(0.12, abs=0.005),
+        pytest.approx(0.04, abs=0.005),
+    )
+    assert sum(part.value for part in found.parts) == pytest.approx(1)
+
+
+TRACED = {"compute": 0.5, "update": 0.05, "communication": 0.2, "input": 0.1, "rest": 0.15}
+
+
+def test_a_trace_stands_beside_what_the_arms_tell_of_the_same_part_and_differs_outside_of_the_interval() -> None:
+    [found] = explanations_of(explain_run(traced=TRACED))
+    by_arms = {part.by_arms.name: round(100 * part.by_arms.value) for part in found.traced}
+    assert by_arms == {"compute": 50, "update": 5, "communication": 30, "input": 10, "rest": 5}
+    assert {part.by_arms.name for part in found.traced if part.differs} == {"communication", "rest"}
+
+
+def test_where_a_trace_cannot_tell_what_adds_up_from_what_computes_it_tells_the_input_alone() -> None:
+    plain = {name: share for name, share in TRACED.items() if name != "communication"}
+    [found] = explanations_of(explain_run(traced=plain))
+    assert [part.by_arms.name for part in found.traced] == ["input"]
+
+
 def test_a_machine_that_drifts_by_half_from_block_to_block_changes_no_share() -> None:
     [found] = explanations_of(explain_run(noise=[0.0] * 4))
     part = found.part("communication")

@@ -66,7 +66,7 @@ def test_what_a_spec_says_of_a_sweep_alone_is_left_out(
     path.write_text("strategy = ['none']\nreplicas = [1]\ntime = 60\nmax_trials = 2\nlive_trials = 3\ntrace = true")
     assert harness("explain", str(path))[0] == 4
     [settings] = asked
-    assert (settings.sweep.time, settings.sweep.live_trials, settings.sweep.trace) == (0, 0, False)
+    assert (settings.sweep.time, settings.sweep.live_trials, settings.sweep.trace) == (0, 0, True)
 
 
 def test_a_value_that_a_sweep_refuses_is_refused_also_for_a_key_that_it_has_no_use_for(
@@ -79,7 +79,7 @@ def test_a_value_that_a_sweep_refuses_is_refused_also_for_a_key_that_it_has_no_u
     assert "live_trials: given -1" in error
 
 
-@pytest.mark.parametrize("flag", ["--work", "--size", "--step", "--trace", "--time", "--half-width", "--live-trials"])
+@pytest.mark.parametrize("flag", ["--work", "--size", "--step", "--time", "--half-width", "--live-trials"])
 def test_a_flag_that_it_has_no_use_for_is_none_of_its_flags(harness: Harness, flag: str) -> None:
     code, _, error = harness("explain", flag, "1")
     assert code == 2

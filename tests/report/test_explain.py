@@ -22,6 +22,7 @@ from harness.report.tables.tries import try_lines
 from tests.comparisons import ab_run, stored
 from tests.explained import RATIOS, STEADY, explain_run
 
+SERVED = {"whole": 1.0, "no_input": 0.95, "no_pull": 0.8, "no_push": 0.6, "forward_backward": 0.35, "forward": 0.1}
 QUIET = dict.fromkeys(["whole", "no_input", "no_reduction", "no_update", "forward_backward"], 1.0)
 
 
@@ -34,6 +35,31 @@ def test_what_binds_a_step_is_said_with_how_much_there_is_to_win_and_what_to_try
     assert "is communication-bound: 30.0 % [" in text
     assert "at most 1.4" in text
     assert "--cross-device-op" in text
+
+
+def test_servers_have_a_pull_and_a_push_in_words_in_the_figure_and_beside_them_how_stale_updates_are() -> None:
+    found = explanations_of(explain_run({**SERVED, "empty": 0.1, "alone": 0.5}, at_once=2, passed={0: 1, 1: 3}))
+    first, second = explain_lines(found)
+    assert "is push-bound: 40.0 % [" in first
+    assert "0.75 [0.75 – 0.75] updates of other workers are made" in second
+    figure = parts_figure(found, "parts")
+    assert figure is not None
+    assert "pull of weights 20 %" in figure.description
+    assert "communication" not in figure.description
+    assert ">push of gradients<" in figure.svg
+
+
+def test_where_a_trace_and_the_arms_disagree_is_said_with_both(tmp_path: Path) -> None:
+    parts = {"compute": 0.5, "update": 0.05, "communication": 0.2, "input": 0.1, "rest": 0.15}
+    run = explain_run(traced=parts)
+    text = presentation_of(run.manifest).text(run, tmp_path, Surface(width=200))
+    assert "one traced trial disagrees with the arms: communication 20.0 % where the arms have 30.0 % [" in text
+    assert "The same read from one trace" in text
+    assert "look at them: tensorboard" in text
+    presentation_of(run.manifest).write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
+    assert "tensorboard" not in (tmp_path / "page.html").read_text()  # a folder of one machine
+    agrees = explain_run(traced={**parts, "communication": 0.3, "rest": 0.05})
+    assert "one traced trial agrees with the arms" in explain_lines(explanations_of(agrees))[1]
 
 
 def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.engines.tensorflow.trace_parts import GPU_PLANE, parts_of
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.trial import TraceRecord
 
@@ -16,8 +17,8 @@ STEPS = 5
 """Steps of a trace; fewer where a window has fewer."""
 MOST_BYTES = 64 * 2**20
 """A larger trace is taken back: TensorBoard would not open it, and a run must stay small enough to keep."""
-GPU_PLANE, COPY_TO_HOST = "/device:GPU:", "MemcpyD2H"
-"""What TensorFlow's profiler calls a GPU, and a copy from it to the host (`xplane_schema.cc`, `cupti_tracer.cc`)."""
+COPY_TO_HOST = "MemcpyD2H"
+"""What TensorFlow's profiler calls a copy from a GPU to the host (`cupti_tracer.cc`)."""
 FILE_NAME = "trial.xplane.pb"
 """Instead of the machine's name, which no record holds."""
 
@@ -25,13 +26,15 @@ FILE_NAME = "trial.xplane.pb"
 class StepTracer:
     """Steps that the clock adds after the last window, profiled by the process that leads the trial."""
 
-    def __init__(self, request: TraceRequest, leads: bool) -> None:
+    def __init__(self, request: TraceRequest, leads: bool, optimizer: str) -> None:
         self._request = request
         self._leads = leads
+        self._optimizer = optimizer
         self._running = False
         self._steps = 0
         self._reason: str | None = None
         self._copies: int | None = None
+        self._parts: dict[str, float] | None = None
 
     @property
     def record(self) -> TraceRecord | None:
@@ -42,7 +45,8 @@ class StepTracer:
         if not files:
             return TraceRecord(steps=self._steps, reason=self._reason or "the profiler wrote nothing")
         size = sum(file.stat().st_size for file in files)
-        return TraceRecord(path=self._request.path, steps=self._steps, bytes=size, copies_to_host=self._copies)
+        read = {"copies_to_host": self._copies, "parts": self._parts}
+        return TraceRecord.model_validate({"path": self._request.path, "steps": self._steps, "bytes": size, **read})
 
     @property
     def _folder(self) -> Path:
@@ -81,30 +85,31 @@ class StepTracer:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return
             for file in files:
-                data, self._copies = _read(file.read_bytes())
-                file.write_bytes(data)
+                file.write_bytes(self._read(file.read_bytes()))
                 file.rename(file.with_name(FILE_NAME))
         except _faults() as error:
             self._reason = _said(error)
 
+    def _read(self, trace: bytes) -> bytes:
+        """The trace without the machine's name, which no record holds; what else is in it is kept for the record.
 
-def tracer_of(request: Request, leads: bool) -> StepTracer | None:
-    """The tracer of a trial that is to be traced; None for the others."""
-    return None if request.trace is None else StepTracer(request.trace, leads)
+        As it is where its format cannot be imported.
+        """
+        try:
+            from tensorflow.tsl.profiler.protobuf import xplane_pb2
+        except ImportError:
+            return trace
+        space = xplane_pb2.XSpace.FromString(trace)
+        space.hostnames[:] = ["trial"]
+        self._copies = _copies_to_host(space.planes)
+        self._parts = parts_of(space.planes, self._steps, self._optimizer) if self._optimizer else None
+        return bytes(space.SerializeToString())
 
 
-def _read(trace: bytes) -> tuple[bytes, int | None]:
-    """The trace without the machine's name, which no record holds, and how many copies from GPUs to the host it has.
-
-    As it is, and None, where its format cannot be imported.
-    """
-    try:
-        from tensorflow.tsl.profiler.protobuf import xplane_pb2
-    except ImportError:
-        return trace, None
-    space = xplane_pb2.XSpace.FromString(trace)
-    space.hostnames[:] = ["trial"]
-    return bytes(space.SerializeToString()), _copies_to_host(space.planes)
+def tracer_of(request: Request, leads: bool, optimizer: str = "") -> StepTracer | None:
+    """The tracer of a trial that is to be traced; None for the others. Ops of a Keras step's update are below its
+    `optimizer`'s name; without one a trace is not read for parts."""
+    return None if request.trace is None else StepTracer(request.trace, leads, optimizer)
 
 
 def _copies_to_host(planes: Sequence[Any]) -> int | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.engines.tensorflow.counting import updates_due
 from harness.engines.tensorflow.data.pipeline import batches_ahead
-from harness.engines.tensorflow.loops import InstrumentLoop, loops
+from harness.engines.tensorflow.loops import instrument_of, loops
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.raw_variables import RawVariables
@@ -35,7 +35,7 @@ class TensorFlowTrainer:
         self._training = build(request)
         self._strategy = strategies()[cell.strategy]
         name = request.instrument
-        self._loop = InstrumentLoop(self._training, name) if name else loops()[cell.loop].build(self._training)
+        self._loop = instrument_of(self._training, name) if name else loops()[cell.loop].build(self._training)
         self._raw = RawVariables(self._training.model, self._training.optimizer)
         model = self._training.model
         self._own = "" if isinstance(model, StatelessModel) else own_training(model)
@@ -148,7 +148,8 @@ class TensorFlowTrainer:
 
     def tracer(self, leads: bool) -> Tracer | None:
         """TensorFlow's profiler."""
-        return tracer_of(self._request, leads)
+        asynchronous = self._request.training.asynchronous  # the leader of such a step computes nothing
+        return tracer_of(self._request, leads, "" if asynchronous else self._training.optimizer.name)
 
     @property
     def alone(self) -> Callable[[], None] | None:

@@ -10,16 +10,16 @@ from harness.report.figures.svg import Picture, picture, style
 from harness.report.words.text import listed, seconds, shortened, significant
 from harness.spec.cell import cell_names
 
-STACKED: Mapping[PartName, str] = {
-    "input": "waiting for input",
-    "dispatch": "dispatch",
-    "compute": "compute",
-    "contention": "contention",
-    "communication": "communication, waited for",
-    "update": "update",
-    "unexplained": "unexplained",
-}
-"""The parts in the order of a step, and their keys."""
+STACKED: Sequence[Mapping[PartName, str]] = (
+    {"input": "waiting for input"},
+    {"dispatch": "dispatch"},
+    {"compute": "compute"},
+    {"contention": "contention"},
+    {"communication": "communication, waited for", "pull": "pull of weights"},
+    {"update": "update", "push": "push of gradients"},
+    {"unexplained": "unexplained"},
+)
+"""The parts in the order of a step, and their keys; no step has two that look alike."""
 HIDDEN: PartName = "hidden"
 _HIDDEN_WORDS = "communication, hidden"
 _BELOW = BAR - 0.2
@@ -34,8 +34,10 @@ def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | No
     names = cell_names([found.cell for found in explanations])
     labels = {row: shortened(names[found.cell.cell_id]) for row, found in enumerate(shown)}
     hides = any(_ms(found, HIDDEN) > 0 for found in shown)
+    there = {part.name for found in shown for part in found.parts}
+    looks = [" or ".join(words for name, words in look.items() if name in there) for look in STACKED]
     with style():
-        keys = [Patch(label=words, **bar_look(look)) for look, words in enumerate(STACKED.values())]
+        keys = [Patch(label=words, **bar_look(look)) for look, words in enumerate(looks) if words]
         keys += [Patch(label=_HIDDEN_WORDS, **bar_look(len(STACKED)))] if hides else []
         figure, (axes,) = row_axes(labels, len(shown), width=8.2, row=0.42, keys=keys, columns=4)
         axes.set_xlim(0, 1.14 * max(1e3 * (found.step_time_s or 0.0) for found in shown))
@@ -55,10 +57,10 @@ def _ms(found: Explanation, name: PartName) -> float:
 def _draw(axes: Axes, shown: Sequence[Explanation]) -> None:
     """Part after part; what hides ends where what is waited for begins, under what it hides behind."""
     left = [0.0] * len(shown)
-    for look, name in enumerate(STACKED):
-        ends = [start + max(0.0, _ms(found, name)) for start, found in zip(left, shown, strict=True)]
+    for look, names in enumerate(STACKED):
+        ends = [start + max(0.0, sum(_ms(found, n) for n in names)) for start, found in zip(left, shown, strict=True)]
         bar_parts(axes, look, zip(range(len(shown)), left, ends, strict=True))
-        if name == "communication":
+        if "communication" in names:
             begun = [max(0.0, at - max(0.0, _ms(found, HIDDEN))) for at, found in zip(left, shown, strict=True)]
             hidden = list(zip(range(len(shown)), begun, left, strict=True))
         left = ends
@@ -80,10 +82,10 @@ def _caption(shown: Sequence[Explanation], hides: bool) -> str:
 
 
 def _describe(shown: Sequence[Explanation], labels: Mapping[int, str]) -> str:
-    bars = []
+    bars, keys = [], {name: words for look in STACKED for name, words in look.items()}
     for row, found in enumerate(shown):
         shares = {part.name: part.value for part in (*found.parts, *found.within)}
-        told = [f"{words} {significant(100 * shares[name], 2)} %" for name, words in STACKED.items() if name in shares]
+        told = [f"{words} {significant(100 * shares[name], 2)} %" for name, words in keys.items() if name in shares]
         told += [f"{_HIDDEN_WORDS} {significant(100 * shares[HIDDEN], 2)} %"] if HIDDEN in shares else []
         bars.append(f"{labels[row]}, a step of {seconds(found.step_time_s)}: {listed(told, most=9)}")
     return f"Stacked bars of the parts of a step. {'; '.join(bars)}."

@@ -41,8 +41,10 @@ class _Explain(Presentation):
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
         from harness.report.terminal.table import table_text
+        from harness.report.words.traces import trace_lines
 
         lines, tables = _found(run, results)
+        lines += trace_lines(run.trials, run.path)
         shown = "".join(table_text(table, surface.width, surface.styled) for table in tables)
         return "".join(f"{line}\n" for line in lines) + "\n" + shown
 
@@ -93,6 +95,11 @@ def _as_json(found: Any) -> dict[str, Any]:
         "bound_by": found.bound_by,
         "parts": [asdict(share) for share in (*found.parts, *found.within)],
         "lacking": dict(found.lacking),
+        "traced": [
+            {**asdict(part.by_arms), "traced": part.share, "seconds": part.seconds, "differs": part.differs}
+            for part in found.traced
+        ],
+        "staleness": found.staleness and {end: getattr(found.staleness, end) for end in ("value", "low", "high")},
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
@@ -13,6 +14,8 @@ MEANING: Mapping[PartName, str] = {
     "input": "waiting for batches",
     "communication": "adding up gradients, as far as the step waits for it",
     "update": "the optimizer's update of the weights",
+    "pull": "fetching weights from the servers",
+    "push": "sending gradients to the servers, which update the weights by them",
     "dispatch": "calling the step: Python, the strategy, the executor",
     "contention": "what forward and backward lose because other replicas compute beside them",
     "compute": "forward and backward of one replica by itself",
@@ -20,11 +23,22 @@ MEANING: Mapping[PartName, str] = {
     "forward": "forward, within dispatch, contention and compute",
     "backward": "backward, within the same",
     "hidden": "adding up gradients behind those three: what it takes by itself, less what the step waits for",
+    "wait": "within communication: waiting until the slowest worker has its gradients, by the sum of one number",
+    "host": "what each step is faster by where up to ten are made in one call: Python and the call, beside dispatch",
+}
+IN_TRACE: Mapping[str, str] = {
+    "compute": "some op of forward or backward runs",
+    "update": "none of these, and some op of the optimizer runs",
+    "communication": "nothing but a collective runs",
+    "input": "nothing but the fetching of the next batch runs",
+    "rest": "none of these runs: Python, the strategy, the executor",
 }
 LEVERS: Mapping[str, str] = {
     "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead (--prefetch)",
     "communication": "another --cross-device-op or --num-packs, or a larger --batch-size: as much is added up for more",
     "update": "an optimizer that does less, or --xla",
+    "pull": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",
+    "push": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",
     "dispatch": "a larger --batch-size, or --xla",
     "contention": "fewer replicas, or more cores for each",
     "compute": "--precision mixed_bfloat16 or --xla where the device is faster at them, or a smaller model",
@@ -42,6 +56,8 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     names = cell_names([explanation.cell for explanation in explanations])
     lines = [f"{names[found.cell.cell_id]}{_answer(found)}" for found in explanations]
     for found in explanations:
+        lines += [f"{names[found.cell.cell_id]}: {_passed(found.staleness)}"] if found.staleness is not None else []
+        lines += [f"{names[found.cell.cell_id]}: {_differences(found)}"] if found.traced else []
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
             for arm, reason in found.lacking.items()
@@ -50,9 +66,10 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
 
 
 def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:
-    """The parts of each cell's step."""
+    """The parts of each cell's step, and what a trace has of them."""
     names = cell_names([explanation.cell for explanation in explanations])
-    return [_table(names[found.cell.cell_id], found) for found in explanations if found.parts]
+    tables = [_table(names[found.cell.cell_id], found) for found in explanations if found.parts]
+    return tables + [_trace_table(names[found.cell.cell_id], found) for found in explanations if found.traced]
 
 
 def _answer(found: Explanation) -> str:
@@ -78,6 +95,46 @@ def _answer(found: Explanation) -> str:
             more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
     return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}. Try {LEVERS[share.name]}."
+
+
+def _differences(found: Explanation) -> str:
+    apart = [part for part in found.traced if part.differs]
+    if not apart:
+        return "one traced trial agrees with the arms within their intervals"
+    told = "; ".join(
+        f"{part.by_arms.name} {_percent(part.share)} where the arms have {_percent(part.by_arms.value)} "
+        f"{_interval(part.by_arms)}"
+        for part in apart
+    )
+    return f"one traced trial disagrees with the arms: {told}"
+
+
+def _trace_table(name: str, found: Explanation) -> Table:
+    rows = [
+        (
+            part.by_arms.name,
+            _ms(part.seconds),
+            _percent(part.share),
+            _percent(part.by_arms.value),
+            _interval(part.by_arms),
+            IN_TRACE[part.by_arms.name],
+        )
+        for part in found.traced
+    ]
+    heads = (Head("part", numeric=False), Head("time"), Head("share"), Head("by arms"), Head("95 %"))
+    return Table(
+        f"The same read from one trace: {name}",
+        (*heads, Head("when", numeric=False)),
+        tuple(rows),
+        "A few steps of one trial, each moment of which belongs to the first row that fits. The profiler itself takes "
+        "time: compare shares.",
+        frozenset(number for number, part in enumerate(found.traced) if part.differs),
+    )
+
+
+def _passed(staleness: Interval) -> str:
+    ends = "not known" if staleness.low is None else f"{max(0.0, staleness.low):.2f} – {staleness.high:.2f}"
+    return f"between its pull and its push {staleness.value:.2f} [{ends}] updates of other workers are made"
 
 
 def _table(name: str, found: Explanation) -> Table:

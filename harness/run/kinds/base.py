@@ -11,7 +11,8 @@ from typing import ClassVar, Generic, TypeVar
 
 from harness.environment.software import other_versions
 from harness.errors import HarnessError, UsageError
-from harness.protocol.messages import Request
+from harness.protocol.messages import Request, TraceRequest
+from harness.record.own_files import TRACES
 from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.data import unavailable
@@ -185,3 +186,19 @@ class TrialRun(LiveRun[Progress]):
     def recorded(self) -> int:
         """Trials."""
         return len(self.trials)
+
+    def attempt(self, block: int, cell_id: str) -> int:
+        """The number, from 1, of the next try of a cell in a block."""
+        earlier = (t.attempt for t in self.trials if t.block == block and t.cell_id == cell_id)
+        return 1 + max(earlier, default=0)
+
+    def traced(self, block: int, request: Request) -> Request:
+        """The request of a trial; the first of a cell that gets so far is traced, where the spec asks for it."""
+        cell = request.cell
+        if not self.store.manifest.sweep.trace or any(
+            t.cell_id == cell.cell_id and t.trace is not None for t in self.trials
+        ):
+            return request
+        path = f"{TRACES}/{cell.cell_id}-block-{block}-attempt-{self.attempt(block, cell.cell_id)}"
+        trace = TraceRequest(run=str(self.store.path.absolute()), path=path)
+        return request.model_copy(update={"trace": trace})

@@ -13,9 +13,13 @@ from harness.errors import HarnessError, UsageError
 from harness.plan.estimate import estimate
 from harness.record.explain import (
     ALONE,
+    BARRIER,
     FORWARD_BACKWARD,
     INSTRUMENTS,
+    NO_PULL,
+    NO_PUSH,
     NO_REDUCTION,
+    OF_SERVERS,
     REDUCTION,
     WHOLE,
     ExplainPlan,
@@ -49,6 +53,8 @@ def no_instruments(cell: Cell) -> str | None:
         return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(able)}"
     if cell.loop != "custom":
         return f"loop: '{cell.loop}' has no instruments; expected custom"
+    if cell.asynchronous and cell.updates != "locked":
+        return f"updates: '{cell.updates}' has no instruments; expected locked"
     return None
 
 
@@ -88,13 +94,24 @@ class ExplainSettings:
 
 def _family(cell: TrainingCell) -> FamilyRecord:
     several = cell.replicas_in_sync > 1
-    left_out = () if several else (NO_REDUCTION, REDUCTION)
-    names = [WHOLE, *(name for name in INSTRUMENTS if name not in left_out), *([ALONE] if several else [])]
-    return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone_of(cell).cell_id if several else None)
+    names = [WHOLE, *_instruments_of(cell), *([ALONE] if several else [])]
+    alone = alone_of(cell).cell_id if several else None
+    return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone, at_once=cell.workers if cell.asynchronous else 1)
+
+
+def _instruments_of(cell: TrainingCell) -> list[str]:
+    if cell.asynchronous:
+        return list(OF_SERVERS)
+    left_out = {NO_PULL, NO_PUSH}
+    left_out |= set() if cell.replicas_in_sync > 1 else {NO_REDUCTION, REDUCTION}
+    left_out |= set() if cell.workers > 1 else {BARRIER}
+    return [name for name in INSTRUMENTS if name not in left_out]
 
 
 def alone_of(cell: TrainingCell) -> TrainingCell:
-    """One replica's share of the batch, on a device of its own."""
+    """One replica's share of the batch, on a device of its own; of workers that do not wait for each other one."""
+    if cell.asynchronous:
+        return cell.model_copy(update={"workers": 1})
     size = cell.replica_batch_size
     share = {"batch_scope": "per_replica", "batch_size": size, "global_batch_size": size}
     return training_base_of(cell).model_copy(update=share)
@@ -136,7 +153,7 @@ class ExplainRun(TrialRun):
         blocks = len(self.plan.families) * self.plan.blocks
         for block in self._left():
             family = self.plan.family(block)
-            arms = [self._arm(family, name) for name in self._possible(family)]
+            arms = [self._traced(self._arm(family, name), block) for name in self._possible(family)]
             self.progress.block(block, blocks, len(arms))
             ended = self._blocks.run(block, arms, [(WHOLE, arm.name) for arm in arms if arm.name != WHOLE])
             [whole] = [trial for trial in ended if trial.side == WHOLE][-1:]
@@ -158,6 +175,10 @@ class ExplainRun(TrialRun):
     def _complete(self, block: int) -> bool:
         others = [name for name in self._possible(self.plan.family(block)) if name != WHOLE]
         return self._blocks.complete(block, [(WHOLE, name) for name in others])
+
+    def _traced(self, arm: Arm, block: int) -> Arm:
+        """The whole step is profiled once, where that is asked for."""
+        return replace(arm, request=self.traced(block, arm.request)) if arm.name == WHOLE else arm
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         cell = self._cells[family.cell_of(name)]

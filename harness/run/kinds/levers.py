@@ -101,8 +101,17 @@ def _of_dispatch(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _fewer_replicas(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
-    if cell.replicas > 3 or (cell.replicas > 1 and cell.cross_device_op == "auto" and cell.packing == "default"):
+    if cell.asynchronous:
+        yield f"workers={cell.workers // 2}"
+    elif cell.replicas > 3 or (cell.replicas > 1 and cell.cross_device_op == "auto" and cell.packing == "default"):
         yield f"replicas={cell.replicas // 2}"
+
+
+def _of_servers(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    yield from _larger_batch(cell, catalogue)
+    yield f"ps={2 * cell.ps}"
+    if cell.ps > 1 and cell.partitioner == "none":
+        yield "partitioner=fixed"
 
 
 def _of_compute(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
@@ -115,6 +124,8 @@ _OF_PARTS: Mapping[str, Callable[[TrainingCell, Catalogue], Iterator[str]]] = {
     "input": _of_input,
     "communication": _of_communication,
     "update": _xla,
+    "pull": _of_servers,
+    "push": _of_servers,
     "dispatch": _of_dispatch,
     "contention": _fewer_replicas,
     "compute": _of_compute,

@@ -9,9 +9,7 @@ from harness.analysis.estimates.intervals import stein_trials
 from harness.environment import usable_cores
 from harness.errors import UsageError
 from harness.plan import Estimate, beside_bases, estimate, make_plan, missing_groups, part_of
-from harness.protocol.messages import Request, TraceRequest
 from harness.record.manifest import PlanRecord
-from harness.record.own_files import TRACES
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
 from harness.run.data import unavailable
@@ -156,29 +154,16 @@ class SweepRun(TrialRun):
                     block,
                     f"b{block}-{name}",
                     order,
-                    self._attempt(block, cell_id),
+                    self.attempt(block, cell_id),
                     "turns" if len(group) > 1 else alone,  # type: ignore[arg-type]
                 ),
                 zygote=self._arms[cell_id].zygote,
-                request=self._traced(block, self._arms[cell_id].request),
+                request=self.traced(block, self._arms[cell_id].request),
                 timeout_s=self.sweep.timeout,
                 interrupts=self.interrupts,
             )
             for order, cell_id in enumerate(group)
         ]
-
-    def _attempt(self, block: int, cell_id: str) -> int:
-        earlier = (t.attempt for t in self.trials if t.block == block and t.cell_id == cell_id)
-        return 1 + max(earlier, default=0)
-
-    def _traced(self, block: int, request: Request) -> Request:
-        """The request of a trial; the first of a cell that gets so far is traced, where the sweep asks for it."""
-        cell = request.cell
-        if not self.sweep.trace or any(t.cell_id == cell.cell_id and t.trace is not None for t in self.trials):
-            return request
-        path = f"{TRACES}/{cell.cell_id}-block-{block}-attempt-{self._attempt(block, cell.cell_id)}"
-        trace = TraceRequest(run=str(self.store.path.absolute()), path=path)
-        return request.model_copy(update={"trace": trace})
 
     def _group(self, trials: Sequence[LiveTrial], block: int, part: int) -> TurnGroup:
         """As many trials are set up at the same time as there are cores; of several processes, one trial.

@@ -1,15 +1,18 @@
 """Instruments: programs that lack what their name says and nothing else, timed beside the whole step."""
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.explain import explanations_of
-from harness.engines.tensorflow.loops._instrument import _Holds, lacks_more
+from harness.engines.tensorflow.loops._instrument import Holds, lacks_more
+from harness.engines.tensorflow.loops._server_instrument import lacks_more_of_servers
 from harness.record import Run, TrialRecord, load_run
-from harness.record.explain import ALONE, INSTRUMENTS, WHOLE
+from harness.record.explain import ALONE, WHOLE, ExplainPlan
 from harness.run.kinds import tries
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
@@ -20,58 +23,113 @@ from tests.preloaded import handed_in
 
 WORK = Counter({"MatMul": 12, "ReluGrad": 4})
 REDUCED = Counter({"CollectiveReduceV2[ring]": 2})
-STEP = _Holds(WORK, REDUCED, 8)
+STEP = Holds(WORK, REDUCED, 8)
 
 
 @pytest.mark.parametrize(
     ("name", "holds"),
     [
         ("no_input", STEP),
-        ("no_reduction", _Holds(WORK, Counter(), 8)),
-        ("no_update", _Holds(WORK, REDUCED, 0)),
-        ("forward_backward", _Holds(WORK, Counter(), 0)),
-        ("forward", _Holds(Counter({"MatMul": 4}), Counter(), 0)),
-        ("forward", _Holds(Counter({"MatMul": 4, "StopGradient": 2}), Counter(), 0)),
-        ("empty", _Holds(Counter(), Counter(), 0)),
-        ("reduction", _Holds(Counter(), REDUCED, 0)),
+        ("no_reduction", Holds(WORK, Counter(), 8)),
+        ("no_update", Holds(WORK, REDUCED, 0)),
+        ("forward_backward", Holds(WORK, Counter(), 0)),
+        ("forward", Holds(Counter({"MatMul": 4}), Counter(), 0)),
+        ("forward", Holds(Counter({"MatMul": 4, "StopGradient": 2}), Counter(), 0)),
+        ("empty", Holds(Counter(), Counter(), 0)),
+        ("reduction", Holds(Counter(), REDUCED, 0)),
+        ("in_one_call", STEP),
+        ("barrier", Holds(WORK, Counter(), 8, collectives=1)),
+        ("barrier", Holds(WORK, Counter({"CollectiveReduceV2[ring]": 1}), 8, bytes_added_up=4, collectives=1)),
     ],
 )
-def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: _Holds) -> None:
+def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: Holds) -> None:
     assert lacks_more(name, STEP, holds) is None
 
 
 @pytest.mark.parametrize(
     ("name", "holds", "words"),
     [
-        ("no_input", _Holds(WORK, Counter(), 8), "it reduces by nothing where"),
+        ("no_input", Holds(WORK, Counter(), 8), "it reduces by nothing where"),
         ("no_reduction", STEP, "it still reduces, by 2 CollectiveReduceV2"),
-        ("no_reduction", _Holds(WORK, Counter(), 4), "it changes variables 4 times where the whole step does 8 times"),
+        ("no_reduction", Holds(WORK, Counter(), 4), "it changes variables 4 times where the whole step does 8 times"),
         ("no_update", STEP, "it changes variables 8 times, no fewer"),
-        ("no_update", _Holds(Counter({"MatMul": 8}), REDUCED, 0), "it computes 8 MatMul where the whole step computes"),
-        ("forward_backward", _Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
-        ("forward", _Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
-        ("empty", _Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul"),
-        ("reduction", _Holds(WORK, REDUCED, 0), "it computes 12 MatMul"),
-        ("reduction", _Holds(Counter(), Counter({"AddN": 2}), 0), "it reduces by 2 AddN where the whole step"),
+        ("no_update", Holds(Counter({"MatMul": 8}), REDUCED, 0), "it computes 8 MatMul where the whole step computes"),
+        ("forward_backward", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
+        ("forward", Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
+        ("empty", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul"),
+        ("reduction", Holds(WORK, REDUCED, 0), "it computes 12 MatMul"),
+        ("in_one_call", Holds(WORK, REDUCED, 16), "it changes variables 16 times where the whole step does 8 times"),
+        ("barrier", Holds(WORK, REDUCED, 8, bytes_added_up=400, collectives=2), "it still reduces, by 2 Collective"),
+        ("barrier", Holds(WORK, Counter(), 8), "no replica waits for another"),
+        ("reduction", Holds(Counter(), Counter({"AddN": 2}), 0), "it reduces by 2 AddN where the whole step"),
     ],
 )
 def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
-    name: str, holds: _Holds, words: str
+    name: str, holds: Holds, words: str
 ) -> None:
     assert words in (lacks_more(name, STEP, holds) or "")
 
 
-STRATEGIES = ("mirrored", "central_storage", "multi_worker_mirrored")
+WEIGHTS = 6
+UPDATE = Holds(WORK, Counter(), 7, reads=WEIGHTS + 4)
+"""Of a model of six variables: the weights, and the step counter three times and the learning rate."""
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("no_input", UPDATE),
+        ("no_pull", replace(UPDATE, reads=4)),
+        ("no_push", replace(UPDATE, changes=0, reads=WEIGHTS + 2)),
+        ("forward_backward", Holds(WORK, Counter(), 0)),
+        ("forward", Holds(Counter({"MatMul": 4}), Counter(), 0)),
+        ("empty", Holds(Counter(), Counter(), 0)),
+    ],
+)
+def test_an_update_to_servers_that_lacks_what_its_name_says_is_taken(name: str, holds: Holds) -> None:
+    assert lacks_more_of_servers(name, UPDATE, holds, WEIGHTS) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "holds", "words"),
+    [
+        ("no_pull", UPDATE, "it reads variables 10 times, and is to read them 4 times"),
+        ("no_pull", replace(UPDATE, reads=4, changes=0), "it changes variables 0 times, and is to change them 7 times"),
+        ("no_push", UPDATE, "it changes variables 7 times, and is to change them 0 times"),
+        ("no_push", replace(UPDATE, changes=0, reads=2), "it reads variables 2 times"),
+        ("no_input", replace(UPDATE, work=Counter()), "it computes nothing where the whole update computes 12 MatMul"),
+        ("forward_backward", replace(UPDATE, changes=0), "it reads variables 10 times, and is to read them 0 times"),
+        ("forward", Holds(WORK, Counter(), 0), "it goes backward"),
+        ("empty", Holds(WORK, Counter(), 0), "it computes 12 MatMul"),
+    ],
+)
+def test_an_update_to_servers_that_lacks_more_or_less_is_refused(name: str, holds: Holds, words: str) -> None:
+    assert words in (lacks_more_of_servers(name, UPDATE, holds, WEIGHTS) or "")
+
+
+STRATEGIES = ("mirrored", "central_storage", "multi_worker_mirrored", "parameter_server")
+SEVERAL = {
+    "multi_worker_mirrored": {"workers": [2], "replicas": [1]},
+    "parameter_server": {"workers": [2], "replicas": [1], "ps": [1]},
+}
+"""What two replicas are where they are not of one process."""
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One block of one cell of a strategy, with every arm; what more blocks add, the stand-in shows."""
     folder: Path = tmp_path_factory.mktemp("explain")
-    two = {"workers": [2], "replicas": [1]} if request.param == "multi_worker_mirrored" else {"replicas": [2]}
+    two = SEVERAL.get(request.param, {"replicas": [2]})
     optimizer = "adam" if request.param == "central_storage" else "sgd"  # slots take long to trace
     axes = {"strategy": [request.param], **two, "batch_size": [8], "model": ["mlp"], "optimizer": [optimizer]}
-    settings = {"trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005, "data_dir": str(folder / "data")}
+    settings = {
+        "trials": 2,
+        "windows": 5,
+        "max_warmup": 0,
+        "window": 0.005,
+        "trace": True,
+        "data_dir": str(folder / "data"),
+    }
     sweep = sweep_from({**axes, **settings})
     matrix = asked_matrix(sweep)
     [cell] = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
@@ -84,20 +142,53 @@ def last(run: Run, arm: str) -> TrialRecord:
     return [trial for trial in run.trials if trial.side == arm][-1]
 
 
+def instruments(run: Run) -> Sequence[str]:
+    [family] = run.manifest.part(ExplainPlan).families
+    return [arm for arm in family.arms if arm not in (WHOLE, ALONE)]
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("explain")
 class TestOnTensorFlow:
     def test_the_whole_step_is_proved_and_instruments_are_measured_and_no_cells(self, run: Run) -> None:
-        assert last(run, WHOLE).status == "ok"
-        for arm in (*INSTRUMENTS, ALONE):
+        of_servers = run.manifest.cells[0].get("ps")
+        assert last(run, WHOLE).status == ("unproved" if of_servers else "ok")  # together workers have no reference
+        for arm in (*instruments(run), ALONE):
             trial = last(run, arm)
             assert (trial.status, trial.checks.gate) == ("unproved", "instrument"), trial.reason
             assert trial.checks.update is True
 
+    @pytest.mark.parametrize("run", STRATEGIES[:3], indirect=True)
     def test_what_was_executed_shows_what_an_instrument_lacks(self, run: Run) -> None:
-        reduced = {arm: bool(last(run, arm).executed.operations) for arm in (WHOLE, *INSTRUMENTS)}
+        reduced = {arm: sum(last(run, arm).executed.pack_bytes) > 4 for arm in (WHOLE, *instruments(run))}
         with_sums = {arm for arm, found in reduced.items() if found}
-        assert with_sums == {WHOLE, "no_input", "no_update", "reduction"}
+        assert with_sums == {WHOLE, "no_input", "no_update", "reduction", "in_one_call"}
+
+    @pytest.mark.parametrize("run", ["parameter_server"], indirect=True)
+    def test_servers_are_updated_by_what_pushes_and_the_updates_of_others_between_are_counted(self, run: Run) -> None:
+        pushes = {arm for arm in (WHOLE, *instruments(run)) if last(run, arm).executed.operations}
+        assert pushes == {WHOLE, "no_input", "no_pull"}
+        [found] = explanations_of(run)
+        assert found.staleness is not None
+        assert 0 <= found.staleness.value <= 1  # there is one other worker
+        assert {"pull", "push"} <= {part.name for part in found.parts}
+
+    def test_the_whole_step_is_profiled_once_and_told_beside_the_arms_where_the_profile_shows_it(
+        self, run: Run
+    ) -> None:
+        [found] = explanations_of(run)
+        [traced] = [trial for trial in run.trials if trial.trace is not None]
+        assert (traced.side, traced.trace.reason) == (WHOLE, None)
+        told = {part.by_arms.name for part in found.traced}
+        whole = {"compute", "update", "communication", "input", "rest"}
+        of = {"central_storage": {"input"}, "parameter_server": set()}  # what adds up, and who computes, are not in it
+        assert told == of.get(found.cell.get("strategy"), whole)
+        if told == whole:
+            assert sum(part.share for part in found.traced) == pytest.approx(1)
+
+    @pytest.mark.parametrize("run", ["multi_worker_mirrored"], indirect=True)
+    def test_between_workers_the_wait_for_the_slowest_is_told(self, run: Run) -> None:
+        assert explanations_of(run)[0].part("wait").value < 1
 
     def test_the_parts_add_up_to_the_step(self, run: Run) -> None:
         [found] = explanations_of(run)

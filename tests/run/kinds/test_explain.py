@@ -7,7 +7,18 @@ import pytest
 from harness.analysis.explain import explanations_of
 from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
-from harness.record.explain import ALONE, INSTRUMENTS, NO_REDUCTION, REDUCTION, WHOLE, ExplainPlan
+from harness.record.explain import (
+    ALONE,
+    BARRIER,
+    INSTRUMENTS,
+    NO_PULL,
+    NO_PUSH,
+    NO_REDUCTION,
+    OF_SERVERS,
+    REDUCTION,
+    WHOLE,
+    ExplainPlan,
+)
 from harness.record.reading import load_run
 from harness.run.kinds.explain import ExplainSettings, alone_of
 from harness.run.resume import resume
@@ -18,6 +29,8 @@ from tests.run.benches import ExplainBench
 from tests.run.fakes import Play
 
 TWO = trained(cell())
+IN_ONE_PROCESS = [name for name in INSTRUMENTS if name not in (BARRIER, NO_PULL, NO_PUSH)]
+SERVED = trained(cell(strategy="parameter_server", workers=2, ps=1, replicas=1, global_batch_size=32))
 
 
 def asked(*cells: TrainingCell, **settings: object) -> ExplainSettings:
@@ -35,22 +48,34 @@ def test_every_arm_has_a_trial_in_each_block_and_all_of_a_block_take_turns(
     run = load_run(bench.begin())
     for block in range(2):
         trials = [trial for trial in run.trials if trial.block == block]
-        assert sorted(trial.side or "" for trial in trials) == sorted([WHOLE, *INSTRUMENTS, ALONE])
+        assert sorted(trial.side or "" for trial in trials) == sorted([WHOLE, *IN_ONE_PROCESS, ALONE])
         assert len({trial.group for trial in trials}) == 1
-    assert {instrument_of(request) for request in bench.zygote.spawned} >= {WHOLE, *INSTRUMENTS}
+    assert {instrument_of(request) for request in bench.zygote.spawned} >= {WHOLE, *IN_ONE_PROCESS}
 
 
 def test_one_replica_has_nothing_to_reduce_and_nobody_beside_it() -> None:
     [family] = asked(alone_of(TWO)).plan().families
-    assert family.arms == [WHOLE, *(name for name in INSTRUMENTS if name not in (NO_REDUCTION, REDUCTION))]
+    assert family.arms == [WHOLE, *(name for name in IN_ONE_PROCESS if name not in (NO_REDUCTION, REDUCTION))]
     assert family.alone is None
 
 
 def test_two_workers_of_one_replica_have_one_by_itself_to_be_held_against() -> None:
     cell_of_two = trained(cell(strategy="multi_worker_mirrored", workers=2, replicas=1))
     [family] = asked(cell_of_two).plan().families
-    assert family.arms == [WHOLE, *INSTRUMENTS, ALONE]
+    assert family.arms == [WHOLE, *(name for name in INSTRUMENTS if name not in (NO_PULL, NO_PUSH)), ALONE]
     assert family.alone == alone_of(cell_of_two).cell_id
+
+
+def test_workers_of_servers_pull_and_push_and_are_held_against_one_of_them_by_itself() -> None:
+    [family] = asked(SERVED).plan().families
+    assert family.arms == [WHOLE, *OF_SERVERS, ALONE]
+    assert (family.at_once, family.alone) == (2, alone_of(SERVED).cell_id)
+    assert (alone_of(SERVED).workers, alone_of(SERVED).global_batch_size) == (1, SERVED.global_batch_size)
+
+
+def test_one_worker_of_servers_has_nobody_beside_it() -> None:
+    [family] = asked(alone_of(SERVED)).plan().families
+    assert (family.arms, family.at_once, family.alone) == ([WHOLE, *OF_SERVERS], 1, None)
 
 
 def test_the_replica_by_itself_has_one_replicas_share_of_the_batch() -> None:
@@ -124,6 +149,11 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
     ("change", "settings", "words"),
     [
         ({"strategy": "tpu"}, {}, "strategy: 'tpu' has no instruments; expected one of none"),
+        (
+            {"strategy": "parameter_server", "workers": 2, "ps": 1, "replicas": 1, "updates": "keras"},
+            {},
+            "updates: 'keras' has no instruments; expected locked",
+        ),
         ({"loop": "fit"}, {}, "loop: 'fit' has no instruments; expected custom"),
         ({}, {"trials": 1}, "trials: given 1, expected at least 2"),
         ({}, {"engine": "benchmarks.own_engine:Means"}, "engine: given .*, expected tensorflow"),

@@ -65,6 +65,15 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
     assert {lever.part for lever in levers(explained(BOUND[part]))} == {part}
 
 
+def test_what_servers_cost_is_less_with_larger_batches_more_servers_or_cut_variables() -> None:
+    served = make_cell("parameter_server", 1).model_copy(update={"workers": 4, "ps": 2})
+    push = {"whole": 1.0, "no_input": 1.0, "no_pull": 1.0, "no_push": 0.4, "forward_backward": 0.4, "forward": 0.2}
+    [found] = explanations_of(explain_run({**push, "empty": 0.02, "alone": 1.6}, at_once=4))
+    assert found.bound_by == "push"
+    settings = [lever.setting for lever in levers(replace(found, cell=served))]
+    assert settings == [f"batch_size={2 * served.batch_size}", "ps=4", "partitioner=fixed"]
+
+
 def test_where_several_parts_bind_it_the_first_lever_of_each_comes_before_the_second_of_any() -> None:
     ratios = CALM | {"no_reduction": 0.699, "empty": 0.3}
     assert tried(ratios)[:4] == [

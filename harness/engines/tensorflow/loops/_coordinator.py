@@ -119,19 +119,7 @@ def _locked_update(training: "Training") -> Any:
     """By locked kernels on the servers (`harness.engines.tensorflow.server_state`)."""
     import tensorflow as tf
 
-    model, optimizer, cell = training.model, training.optimizer, training.cell
-
-    def gradients_of(trained: Any, untrained: Any, x: Any, y: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(trained)
-            outputs, after, losses = model.call(trained, untrained, x)
-            loss = tf.reduce_sum(training.loss(y, outputs)) / cell.global_batch_size
-            if losses:
-                loss += added_loss(losses)
-        return loss, tape.gradient(loss, trained), after
-
-    if cell.xla:
-        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+    model, optimizer, gradients_of = training.model, training.optimizer, gradients_of_weights(training)
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def update(x: Any, y: Any) -> Any:
@@ -144,6 +132,40 @@ def _locked_update(training: "Training") -> Any:
         return loss, optimizer.iterations.read_value() - 1 - before
 
     return update
+
+
+def loss_of_weights(training: "Training") -> Any:
+    """Forward of one update: (trained, untrained, x, y) -> (the mean loss, untrained state afterwards)."""
+    import tensorflow as tf
+
+    def loss_of(trained: Any, untrained: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        outputs, after, losses = training.model.call(trained, untrained, x)
+        loss = tf.reduce_sum(training.loss(y, outputs)) / training.cell.global_batch_size
+        return loss + added_loss(losses) if losses else loss, after
+
+    return _compiled(training, loss_of)
+
+
+def gradients_of_weights(training: "Training") -> Any:
+    """Forward and backward: (trained, untrained, x, y) -> (the mean loss, gradients, untrained state afterwards)."""
+    import tensorflow as tf
+
+    loss_of = loss_of_weights(training)
+
+    def gradients_of(trained: Any, untrained: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(trained)
+            loss, after = loss_of(trained, untrained, x, y)
+        return loss, tape.gradient(loss, trained), after
+
+    return _compiled(training, gradients_of)
+
+
+def _compiled(training: "Training", function: Any) -> Any:
+    """By XLA, where the cell wants that."""
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True, autograph=False) if training.cell.xla else function
 
 
 def _keras_update(training: "Training") -> Any:

@@ -11,13 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.executed import COLLECTIVES, inspect
 from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
 from harness.engines.tensorflow.plants import Planted
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import share_loss
 from harness.errors import Unsupported
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_INPUT, NO_REDUCTION, NO_UPDATE, REDUCTION
+from harness.record.explain import (
+    BARRIER,
+    EMPTY,
+    FORWARD,
+    FORWARD_BACKWARD,
+    IN_ONE_CALL,
+    NO_INPUT,
+    NO_REDUCTION,
+    NO_UPDATE,
+    REDUCTION,
+)
 from harness.spec.cell import TrainingCell
 
 if TYPE_CHECKING:
@@ -28,14 +38,22 @@ Replica = Callable[[Any, Any], Any]
 HEAVY = ("MatMul", "Conv", "Einsum", "DepthwiseConv")
 """Parts of the names of ops that do a step's work, of the fused ones too."""
 BACKWARD = ("Grad", "Backprop")
-"""Parts of the names of ops that go backward, but for those whose names say that nothing does there."""
+"""Parts of the names of ops that go backward, but for those whose names say that nothing does there, and for those
+that change a variable by a gradient."""
 NOT_BACKWARD = ("StopGradient", "PreventGradient")
 CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Beginnings of the names of ops that change a variable."""
+READ = "ReadVariableOp"
+STEPS_A_CALL = 10
+"""Of the instrument that makes several steps in one call, where a window has as many."""
+ONE_NUMBER = 4
+"""Its bytes, in float32."""
+READ_INPUT = (NO_REDUCTION, NO_UPDATE, BARRIER)
+"""Instruments that have batches of the pipeline; the others have the gate's, which lie on the devices."""
 
 
 @dataclass(frozen=True)
-class _Holds:
+class Holds:
     """What of a program tells instruments apart."""
 
     work: Counter[str]
@@ -43,14 +61,21 @@ class _Holds:
     reductions: Counter[str]
     changes: int
     """Ops that change a variable."""
+    bytes_added_up: int = 0
+    """Over replicas, of gradients or one number."""
+    collectives: int = 0
+    """Also those of a scalar, which are in no record."""
+    reads: int = 0
+    """Of variables."""
 
     @classmethod
-    def of(cls, program: Any, cell: TrainingCell) -> "_Holds":
+    def of(cls, program: Any, cell: TrainingCell) -> "Holds":
         """Of a ConcreteFunction, with all that it calls."""
         ops = _ops(program.graph.as_graph_def())
-        work = Counter(op for op in ops if any(part in op for part in HEAVY) or _goes_backward(op))
+        work = Counter(op for op in ops if any(part in op for part in HEAVY) or goes_backward(op))
         changes = sum(op.startswith(CHANGES) for op in ops)
-        return cls(work, Counter(inspect(program, cell).operations), changes)
+        executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
+        return cls(work, Counter(executed.operations), changes, sum(executed.pack_bytes), collectives, ops.count(READ))
 
 
 class InstrumentLoop(CustomLoop):
@@ -65,7 +90,9 @@ class InstrumentLoop(CustomLoop):
         self._traced = self._plant
         """What is planted in the program; the loop's own plant may be taken out before."""
         self._instrument: Any = None
-        _collect_graphs()
+        self._told = False
+        """Whether what replicas add up is how they wait for each other, of those that keep gradients apart."""
+        collect_graphs()
 
     def program(self) -> Any:
         """That of the instrument, once it is timed."""
@@ -73,23 +100,38 @@ class InstrumentLoop(CustomLoop):
             return super().program()
         return self._instrument.get_concrete_function(*self._example)
 
-    def _timed(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Any, Iterator[tuple[Any, Any]]]:
+    def _issue(self, step: Any, batches: Iterator[tuple[Any, ...]], steps: int) -> tuple[tuple[Any, ...], Any]:
+        """Several in one call, where that is the instrument."""
+        import tensorflow as tf
+
+        if self._name != IN_ONE_CALL or self._instrument is None:
+            return super()._issue(step, batches, steps)
+        for first in range(0, steps, STEPS_A_CALL):
+            self._plant.before_step()
+            batch = (*next(batches)[:2], tf.constant(min(STEPS_A_CALL, steps - first)))
+            shares = step(*batch)
+        return batch, shares
+
+    def _timed(self, batches: Iterator[tuple[Any, ...]]) -> tuple[Any, Iterator[tuple[Any, ...]]]:
         """The instrument, once it is judged. What the whole step reads from the input is left to those that need it."""
+        import tensorflow as tf
+
         training = self._training
-        whole, optimised_whole = _Holds.of(super().program(), training.cell), _collected()
-        if self._name not in (NO_REDUCTION, NO_UPDATE):
+        whole, optimised_whole = Holds.of(super().program(), training.cell), collected()
+        if self._name not in READ_INPUT:
             batches = itertools.cycle([on_replicas(training, x, y) for x, y in training.batches])
         if self._name == REDUCTION:
             batches = itertools.cycle([(self._like_gradients(), next(batches)[1])])
-        if self._name == NO_REDUCTION:
-            _keep_apart(training.strategy)
+        if self._name in (NO_REDUCTION, BARRIER):
+            _keep_apart(training.strategy, lambda: self._told)
         self._instrument = self._step_without()
-        if self._name not in (NO_REDUCTION, NO_UPDATE) and self._plant.of_input:
+        if self._name not in READ_INPUT and self._plant.of_input:
             self._plant = Planted()
-        self._example = next(batches)
-        _collect_graphs()
+        several = (tf.constant(STEPS_A_CALL),) if self._name == IN_ONE_CALL else ()
+        self._example = (*next(batches), *several)
+        collect_graphs()
         self._instrument(*self._example)
-        self._judge(whole, optimised_whole, _collected())
+        self._judge(whole, optimised_whole, collected())
         return self._instrument, batches
 
     def _step_without(self) -> Any:
@@ -99,6 +141,10 @@ class InstrumentLoop(CustomLoop):
         if self._name == NO_REDUCTION:
             one_place = training.cell.strategy == "central_storage"
             return make_step(training, self._plant, self._gradients_told if one_place else self._gradients_of)
+        if self._name == BARRIER:
+            return make_step(training, self._plant, self._gradients_when_all_have_theirs)
+        if self._name == IN_ONE_CALL:
+            return _in_one_call(training, make_step(training, self._plant, self._gradients_of))
         parts: dict[str, Replica] = {
             NO_UPDATE: self._gradients_added_up,
             FORWARD_BACKWARD: self._gradients_alone,
@@ -113,6 +159,17 @@ class InstrumentLoop(CustomLoop):
         replica's are applied, and the graph optimiser would leave out what makes the others'."""
         loss, gradients = self._gradients_of(x, y)
         return loss + number_of(gradients), gradients
+
+    def _gradients_when_all_have_theirs(self, x: Any, y: Any) -> Any:
+        """Each replica's own, behind a sum of one number of each."""
+        import tensorflow as tf
+
+        loss, gradients = self._gradients_of(x, y)
+        self._told = True
+        all_there = _added_up([number_of(gradients)])
+        self._told = False
+        with tf.control_dependencies([all_there]):
+            return tf.identity(loss), [None if gradient is None else tf.identity(gradient) for gradient in gradients]
 
     def _gradients_added_up(self, x: Any, y: Any) -> Any:
         """As the optimizer adds them up, which Keras does before anything else of an update."""
@@ -148,45 +205,48 @@ class InstrumentLoop(CustomLoop):
         loss_of = share_loss(self._training, self._training.model)
         return tf.function(loss_of, jit_compile=True, autograph=False) if self._training.cell.xla else loss_of
 
-    def _judge(self, whole: _Holds, left_of_whole: int, left: int) -> None:
+    def _judge(self, whole: Holds, left_of_whole: int, left: int) -> None:
         """Raises Unsupported unless the instrument lacks what its name says, and nothing else.
 
         `left` are the products and convolutions that the graph optimiser left of each: what nobody needs, such as the
         gradient of the batch itself, it leaves out of both. It does not see into what XLA compiles.
         """
-        fault = lacks_more(self._name, whole, _Holds.of(self.program(), self._training.cell))
+        fault = lacks_more(self._name, whole, Holds.of(self.program(), self._training.cell))
         if not fault and self._name not in (FORWARD, EMPTY, REDUCTION) and left != left_of_whole:
             fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole step"
         if fault:
             raise Unsupported(f"instrument '{self._name}': {fault}")
 
 
-def lacks_more(name: str, whole: _Holds, holds: _Holds) -> str | None:
+def lacks_more(name: str, whole: Holds, holds: Holds) -> str | None:
     """What an instrument's program lacks or has against its name; None where it is as it should be."""
     computes = name not in (FORWARD, EMPTY, REDUCTION)
-    reduces = name in (NO_INPUT, NO_UPDATE, REDUCTION)
+    reduces = name in (NO_INPUT, NO_UPDATE, REDUCTION, IN_ONE_CALL)
+    updates = name in (NO_INPUT, NO_REDUCTION, BARRIER, IN_ONE_CALL)
     if computes and holds.work != whole.work:
-        return f"it computes {_words(holds.work)} where the whole step computes {_words(whole.work)}"
+        return f"it computes {in_words(holds.work)} where the whole step computes {in_words(whole.work)}"
     if reduces and holds.reductions != whole.reductions:
-        return f"it reduces by {_words(holds.reductions)} where the whole step does by {_words(whole.reductions)}"
-    if not reduces and holds.reductions:
-        return f"it still reduces, by {_words(holds.reductions)}"
-    if name in (NO_INPUT, NO_REDUCTION) and holds.changes != whole.changes:
+        return f"it reduces by {in_words(holds.reductions)} where the whole step does by {in_words(whole.reductions)}"
+    if not reduces and holds.reductions and not (name == BARRIER and holds.bytes_added_up == ONE_NUMBER):
+        return f"it still reduces, by {in_words(holds.reductions)}"
+    if updates and holds.changes != whole.changes:
         return f"it changes variables {holds.changes} times where the whole step does {whole.changes} times"
-    if name not in (NO_INPUT, NO_REDUCTION) and not holds.changes < whole.changes:
+    if not updates and not holds.changes < whole.changes:
         return f"it changes variables {holds.changes} times, no fewer than the whole step"
-    if name == FORWARD and any(map(_goes_backward, holds.work)):
-        return f"it goes backward: {_words(holds.work)}"
+    if name == BARRIER and not holds.collectives:
+        return "no replica waits for another"
+    if name == FORWARD and any(map(goes_backward, holds.work)):
+        return f"it goes backward: {in_words(holds.work)}"
     if name in (EMPTY, REDUCTION) and holds.work:
-        return f"it computes {_words(holds.work)}"
+        return f"it computes {in_words(holds.work)}"
     return None
 
 
-def _goes_backward(op: str) -> bool:
-    return op not in NOT_BACKWARD and any(part in op for part in BACKWARD)
+def goes_backward(op: str) -> bool:
+    return op not in NOT_BACKWARD and not op.startswith(CHANGES) and any(part in op for part in BACKWARD)
 
 
-def _words(counts: Counter[str]) -> str:
+def in_words(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {op}" for op, count in sorted(counts.items())) or "nothing"
 
 
@@ -223,26 +283,51 @@ def _called(training: "Training", replica: Replica) -> Any:
     return step
 
 
-def _keep_apart(strategy: Any) -> None:
-    """From here on, what is traced of the strategy gives each replica its own values where it asks for their sum."""
+def _in_one_call(training: "Training", step: Any) -> Any:
+    """(x, y, count) -> the loss of the last of so many steps, each after the one before it."""
+    import tensorflow as tf
+
+    def loss_of(x: Any, y: Any) -> Any:
+        return tf.add_n(list(training.strategy.experimental_local_results(step(x, y))))
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def steps(x: Any, y: Any, count: Any) -> Any:
+        done = tf.while_loop(
+            lambda i, _: i < count,
+            lambda i, _: (i + 1, loss_of(x, y)),
+            (tf.constant(0), tf.constant(0.0)),
+            parallel_iterations=1,
+        )
+        return done[1]
+
+    return steps
+
+
+def _keep_apart(strategy: Any, told: Callable[[], bool]) -> None:
+    """From here on, what is traced of the strategy gives each replica its own values where it asks for their sum,
+    unless it is `told` to add up."""
     from tensorflow.python.distribute import values
 
-    def own(_: Any, pairs: Any, __: Any) -> list[Any]:
+    added_up = strategy.extended._batch_reduce_to
+
+    def own(operation: Any, pairs: Any, options: Any) -> list[Any]:
+        if told():
+            return list(added_up(operation, pairs, options))
         several = values.DistributedValues  # where a process has one replica, what it has is no list of values
         return [values.Mirrored(value.values) if isinstance(value, several) else value for value, _ in pairs]
 
     strategy.extended._batch_reduce_to = own
 
 
-def _collect_graphs() -> None:
+def collect_graphs() -> None:
     """From here on TensorFlow keeps what its graph optimiser makes of each program that is run for the first time."""
     from tensorflow.python.eager import context
 
     context.context().enable_graph_collection()
 
 
-def _collected() -> int:
-    """Products and convolutions in the largest program since `_collect_graphs`, which ends."""
+def collected() -> int:
+    """Products and convolutions in the largest program since `collect_graphs`, which ends."""
     from tensorflow.python.eager import context
 
     kept = context.context().export_run_metadata()

@@ -28,19 +28,17 @@ class CustomLoop(Loop):
         self._step = make_step(training, self._plant, self._gradients_of)
         self._pass = make_pass(training, self._plant, self._gradients_of)
         self._example: Any = None
-        self._input: Iterator[tuple[Any, Any]] | None = None
+        self._input: Iterator[tuple[Any, ...]] | None = None
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
         # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
-        batches = self._input = batches_of(self._training)
+        batches: Iterator[tuple[Any, ...]] = batches_of(self._training)
+        self._input = batches
         step, windows = self._step, 0
         while steps := pace.begin():
             self._plant.window_begins()
-            for _ in range(steps):
-                self._plant.before_step()
-                batch = next(batches)
-                shares = step(*batch)
+            batch, shares = self._issue(step, batches, steps)
             loss = LossInShares(self._training, shares)
             self._plant.window_ends(loss.wait)
             self._example = batch
@@ -50,7 +48,15 @@ class CustomLoop(Loop):
                 self._calibrate(batches)
                 step, batches = self._timed(batches)
 
-    def _timed(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Any, Iterator[tuple[Any, Any]]]:
+    def _issue(self, step: Any, batches: Iterator[tuple[Any, ...]], steps: int) -> tuple[tuple[Any, ...], Any]:
+        """So many steps; what the last of them was given, and each replica's share of its loss."""
+        for _ in range(steps):
+            self._plant.before_step()
+            batch = next(batches)
+            shares = step(*batch)
+        return batch, shares
+
+    def _timed(self, batches: Iterator[tuple[Any, ...]]) -> tuple[Any, Iterator[tuple[Any, ...]]]:
         """The step that is timed, now that it is proved, and the batches that it is timed on."""
         return self._step, batches
 
@@ -65,7 +71,7 @@ class CustomLoop(Loop):
         batch = on_replicas(training, x, y) if by_hand else next(self.repeated(x, y))
         return LossInShares(training, self._step(*batch))
 
-    def _calibrate(self, batches: Iterator[tuple[Any, Any]]) -> None:
+    def _calibrate(self, batches: Iterator[tuple[Any, ...]]) -> None:
         """Let the planted slow-down try steps, and take back what they trained."""
         if self._training.request.plant is None:
             return

@@ -36,6 +36,7 @@ class ParameterServer(Strategy):
         "tf.distribute.ParameterServerStrategy with a ClusterCoordinator, asynchronous",
         multi_worker=True,
         parameter_servers=True,
+        instruments=True,
         devices=("gpu", "virtual-cpu"),
     )
 
