@@ -26,7 +26,7 @@ FILE_NAME = "trial.xplane.pb"
 class StepTracer:
     """Steps that the clock adds after the last window, profiled by the process that leads the trial."""
 
-    def __init__(self, request: TraceRequest, leads: bool, optimizer: str) -> None:
+    def __init__(self, request: TraceRequest, leads: bool, optimizer: str = "") -> None:
         self._request = request
         self._leads = leads
         self._optimizer = optimizer
