@@ -148,8 +148,10 @@ class TensorFlowTrainer:
 
     def tracer(self, leads: bool) -> Tracer | None:
         """TensorFlow's profiler."""
-        asynchronous = self._request.training.asynchronous  # the leader of such a step computes nothing
-        return tracer_of(self._request, leads, "" if asynchronous else self._training.optimizer.name)
+        made = self._training.optimizer
+        # of parameter servers the leader computes nothing, and a fused optimizer's ops are below no name
+        unnamed = self._request.training.asynchronous or isinstance(made, FusedOptimizer)
+        return tracer_of(self._request, leads, "" if unnamed else made.name)
 
     @property
     def alone(self) -> Callable[[], None] | None:
