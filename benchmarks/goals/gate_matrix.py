@@ -24,6 +24,7 @@ from common import cell, commit, live, prepared_zygote, read, table
 from gate_cells import ENDS, MODES, ROW, STRATEGIES, Case, everything, found_from, grouped, sample, tally
 from gate_faults import LADDERS
 
+from harness.protocol.messages import PROOF_PHASES
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended
 from harness.spec.cell import Cell
@@ -33,8 +34,6 @@ WINDOWS = 3
 BATCH_SIZE = 16
 FIRST_BLOCK = 9
 """Workers no longer time what each computes alone."""
-BLOCKS = 6
-"""In so many at most a gross fault is to be found: one that comes in every nth update takes up to n."""
 RESULTS = Path("build/gate_matrix.jsonl")
 SHOWN = ("update_error", "sight", "late", "loss", "detail")
 """Of a trial's checks, what is kept."""
@@ -89,7 +88,7 @@ def run(cases: list[Case], results: Path) -> None:
 
 def ended(zygote: Zygote, case: Case) -> dict[str, Any]:
     """How one cell ended: status, reason, what its checks say, and after how many blocks."""
-    most = BLOCKS if case.kind == "gross" else 1
+    most = PROOF_PHASES if case.kind == "gross" else 1
     for block in range(most):
         result = trial(zygote, case, block)
         if result["status"] != "ok":

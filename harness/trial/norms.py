@@ -30,17 +30,24 @@ def norm(size: int, values: "Callable[[slice], Array]") -> float:
 
 
 def distance(a: "Array", b: "Array", chosen: "Array | None" = None) -> float:
-    """‖a − b‖ in float64 over the `chosen` elements, a mask of their shape; over all where that is None."""
+    """‖a − b‖ in float64 over the `chosen` elements, a mask of their shape; over all where that is None. What is the
+    same in both is no difference, and be it infinite."""
     import numpy as np
 
     a, b = a.reshape(-1), b.reshape(-1)
     mask = None if chosen is None else chosen.reshape(-1)
 
     def difference(part: slice) -> "Array":
-        found: Array = a[part].astype(np.float64) - b[part].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            found: Array = a[part].astype(np.float64) - b[part].astype(np.float64)
         return found if mask is None else found[mask[part]]
 
-    return norm(a.size, difference)
+    def unless_same(part: slice) -> "Array":
+        same = a[part] == b[part]
+        return np.where(same if mask is None else same[mask[part]], 0.0, difference(part))
+
+    found = norm(a.size, difference)
+    return found if math.isfinite(found) else norm(a.size, unless_same)
 
 
 def length(a: "Array", chosen: "Array | None" = None) -> float:

@@ -1,0 +1,33 @@
+"""Distances between what two runs hold."""
+
+import math
+
+import numpy as np
+import pytest
+
+from harness.trial.norms import distance
+
+INF = math.inf
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 4.0], 2.0),
+        ([INF, 1.0], [INF, 1.0], 0.0),
+        ([-INF, 1.0], [-INF, 4.0], 3.0),
+        ([INF, 1.0], [-INF, 1.0], INF),
+        ([INF, 1.0], [2.0, 1.0], INF),
+    ],
+)
+def test_what_overflows_in_both_is_no_difference(a: list[float], b: list[float], expected: float) -> None:
+    assert distance(np.array(a), np.array(b)) == expected
+
+
+def test_what_is_no_number_is_a_difference_even_in_both() -> None:
+    assert math.isnan(distance(np.array([math.nan, 1.0]), np.array([math.nan, 1.0])))
+
+
+def test_elements_that_are_not_chosen_do_not_count() -> None:
+    chosen = np.array([True, False, True])
+    assert distance(np.array([INF, 5.0, 1.0]), np.array([INF, 1.0, 3.0]), chosen) == 2.0
