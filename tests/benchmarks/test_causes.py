@@ -104,7 +104,7 @@ def test_what_was_measured_is_shown_with_its_limits_and_a_line_that_was_cut_off_
 @pytest.mark.parametrize("cause", ["device_work", "slow_update"])
 def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causes, "SWEEP", {"window": 0.005, "windows": 5, "max_warmup": 0})
-    plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=2000.0)
+    plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=20_000.0)
     arms = ["whole", "no_update", "forward_backward", "alone"]
     times, lacking = causes.measured(case(cause), 2, arms, plants)
     assert lacking == {}
