@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.own_sight import FAULTS, OF_SEVERAL, Optimizers, PlantedGradients, Shown, furthest
+from harness.engines.tensorflow.own_sight import OF_SEVERAL, Optimizers, PlantedGradients, Shown, furthest
 from harness.errors import Unprovable, UsageError
 from harness.protocol.messages import Request
+from harness.record.checks import FAULTS
 from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import LARGEST_SHARE
 from harness.trial.own_function import own_function, wants_arguments

@@ -13,10 +13,8 @@ from typing import Any
 from harness.engines.tensorflow.reference.update import times_gradient
 from harness.trial.judgement import STATE_TOLERANCE, share_of_limit
 
-FAULTS = ("missing", "averaged", "doubled", "delayed")
-"""As `Checks.sight` has them."""
 OF_SEVERAL = ("missing", "averaged")
-"""Those that one replica cannot have."""
+"""Faults of `Checks.sight` that one replica cannot have."""
 
 
 @dataclass(frozen=True)
