@@ -64,6 +64,7 @@ MODELS = {
     "loses_a_gradient": "the last replica's gradient is missing",
     "loses_it_late": "the same, once the gate has been passed",
     "loses_thirds": "the same, in every third update",
+    "loses_fourths": "the same, in every fourth",
     "leaves_out_a_loss": "the last replica's part of the loss is not reported",
     "dies": "is ended by a signal",
     "hangs": "takes a step that never ends",
@@ -219,9 +220,8 @@ class LeastSquares:
 
     @property
     def _loses(self) -> bool:
-        late = self._updates > FAULT_AFTER and (
-            self._cell.model == "loses_it_late" or (self._cell.model == "loses_thirds" and self._updates % 3 == 0)
-        )
+        period = {"loses_it_late": 1, "loses_thirds": 3, "loses_fourths": 4}.get(self._cell.model)
+        late = period is not None and self._updates > FAULT_AFTER and self._updates % period == 0
         return late or self._cell.model == "loses_a_gradient"
 
     def _summed(self, values: "Sequence[Array]") -> "Array":
