@@ -11,7 +11,7 @@ import pytest
 
 from harness.environment import Description
 from harness.environment.software import package_versions
-from harness.errors import Interrupted
+from harness.errors import Interrupted, StorageError
 from harness.record.limits import LimitsRecord, newest_limits
 from harness.record.manifest import Machine
 from harness.record.proof import Proof, ProofRecord
@@ -154,17 +154,27 @@ def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_
     assert json.loads(harness("doctor", "--prove", "--json")[1])["proofs"][0]["verdict"] == verdict
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted("2 trials are kept in results/a")])
-def test_prove_that_is_stopped_says_that_no_sheet_is_kept(
-    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stop: BaseException
+@pytest.mark.parametrize(
+    ("stop", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted; no sheet is kept of a part; begin again with --prove"),
+        (Interrupted("2 trials are kept"), 130, "interrupted; no sheet is kept of a part; begin again with --prove"),
+        (
+            StorageError("no room; free some space", "the-run"),
+            4,
+            "no room; free some space, then begin again with --prove",
+        ),
+    ],
+)
+def test_prove_that_is_stopped_says_that_no_sheet_is_kept_and_not_how_to_go_on_with_its_cells_alone(
+    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stop: BaseException, code: int, words: str
 ) -> None:
     def prove(*_: object) -> ProofRecord:
         raise stop
 
     monkeypatch.setattr("harness.run.prove.acceptance.prove", prove)
     monkeypatch.setattr("harness.environment.describe", lambda: Description(facts(), ()))
-    said = "harness: interrupted; no sheet is kept of a part; begin again with --prove\n"
-    assert harness("doctor", "--prove") == (130, "", said)
+    assert harness("doctor", "--prove") == (code, "", f"harness: {words}\n")
     assert list((tmp_path / "results").glob("proof-*")) == []
 
 
