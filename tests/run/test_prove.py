@@ -175,7 +175,7 @@ def test_a_right_cell_shows_how_right_it_is_and_what_reduced_it_and_another_its_
 @pytest.mark.slow
 @pytest.mark.xdist_group("prove")
 def test_virtual_processors_are_proved_and_what_only_other_hardware_tells_is_said_to_be_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(questions, "LONG_S", 0.1)
     monkeypatch.setattr(questions, "PAIRS", 2)
@@ -184,6 +184,7 @@ def test_virtual_processors_are_proved_and_what_only_other_hardware_tells_is_sai
     with handed_in():
         record = prove(describe(), tmp_path, Quiet(), told.append, only="(none ×1|mirrored ×2) b8")
     assert told == record.proofs
+    assert capfd.readouterr().out == "", "what --json prints is alone on standard output"
     failed = [proof for proof in record.of("failed") if proof.subject != "clock"]  # which a busy machine may upset
     assert not failed, failed
     by = {(proof.subject, proof.name): proof for proof in record.proofs}

@@ -36,8 +36,9 @@ def _joined(zygote: Zygote, request: Request) -> Iterator[None]:
         return
     with contextlib.redirect_stderr(io.StringIO()):  # nobody has to run the command
         session = launcher.session(request, zygote)
-    token = {TOKEN_VARIABLE: session.meeting.token}
-    with subprocess.Popen(session.agent_command(), env=os.environ | token, stderr=subprocess.DEVNULL) as agent:
+    environment, none = os.environ | {TOKEN_VARIABLE: session.meeting.token}, subprocess.DEVNULL
+    # without words of its own: standard output may have a sheet as JSON
+    with subprocess.Popen(session.agent_command(), env=environment, stdout=none, stderr=none) as agent:
         try:
             yield
         finally:
