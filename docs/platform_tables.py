@@ -8,7 +8,7 @@ from validation_tables import written
 
 from harness.record.proof import ProofRecord, ProofResult, Subject
 from harness.report.export.as_markdown import table_lines
-from harness.report.proof import QUESTIONS
+from harness.report.proof import QUESTIONS, where
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import listed
 from harness.trial.engines import catalogue_of
@@ -36,18 +36,7 @@ def text(records: Sequence[ProofRecord]) -> str:
 
 
 def _where(record: ProofRecord) -> str:
-    facts = record.machine.facts
-    versions = ", ".join(f"{name} {facts[key]}" for name, key in _VERSIONS.items() if facts.get(key))
-    cards = f", {facts['gpu.count']} × {facts['gpu.0.name']}" if facts.get("gpu.0.name") else ""
-    return f"{facts['cpu.usable_cores']} cores of {facts['cpu.model']}{cards}, {record.created_utc[:10]}, {versions}:"
-
-
-_VERSIONS = {
-    "TensorFlow": "package.tensorflow",
-    "Keras": "package.keras",
-    "Python": "python.version",
-    "driver": "gpu.driver_version",
-}
+    return f"{where(record)}, {record.created_utc[:10]}:"
 
 
 def _table(record: ProofRecord) -> Table:

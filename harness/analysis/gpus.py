@@ -28,6 +28,37 @@ class GpuWindows:
 
 
 @dataclass(frozen=True)
+class ClockReading:
+    """A card's clock in one window."""
+
+    card: str
+    turn: int
+    """From 0: the turns of a run in their order. Trials that took turns have some in common, each in a window of its
+    own."""
+    cell_id: str
+    sm_clock_mhz: int
+    slowed: str
+    """Why it was held down, in words; empty where it was not, or nothing was told."""
+
+
+def clock_readings(trials: Sequence[TrialRecord]) -> list[ClockReading]:
+    """Every reading of a clock, warm-up included, by card and turn. Turns in which no clock was read have none."""
+    found = [
+        (card.id, (trial.block, trial.group, trial.windows.rounds[index]), trial.cell_id, clock, held)
+        for trial in trials
+        if trial.windows is not None
+        for card in trial.gpus
+        for index, (clock, held) in enumerate(
+            zip(card.sm_clock_mhz, card.slowed or [None] * len(card.sm_clock_mhz), strict=True)
+        )
+        if clock is not None
+    ]
+    turns = {turn: number for number, turn in enumerate(sorted({turn for _, turn, *_ in found}))}
+    found.sort(key=lambda one: (one[0], turns[one[1]]))
+    return [ClockReading(card, turns[turn], cell_id, clock, held or "") for card, turn, cell_id, clock, held in found]
+
+
+@dataclass(frozen=True)
 class _Window:
     """One window of one trial, over all its GPUs; None is not known."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli._options import FOLDER, ResultsFolder
-from harness.errors import UsageError
+from harness.errors import Interrupted, StorageError, UsageError
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -111,7 +111,12 @@ def _prove(machine: "Description", results: Path, json_out: bool) -> int:
 
     make_place(results)
     tell = (lambda _: None) if json_out else (lambda proof: print(line_of(proof), flush=True))
-    record = prove(machine, results, progress_for(json_out, json_out), tell)
+    try:
+        record = prove(machine, results, progress_for(json_out, json_out), tell)
+    except (Interrupted, KeyboardInterrupt):
+        raise Interrupted("interrupted; no sheet is kept of a part; begin again with --prove") from None
+    except StorageError as error:  # of its cells' run, with which alone nobody goes on
+        raise StorageError(f"{error.args[0]}, then begin again with --prove") from None
     path = keep_sheet(results, record, page(record))
     if json_out:
         print(json_text(record.model_dump(mode="json")), end="")

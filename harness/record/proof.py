@@ -11,9 +11,19 @@ from harness.record.model import RecordModel
 ProofResult = Literal["passed", "failed", "unknown"]
 """`unknown` is what this machine cannot tell, and says why."""
 Subject = Literal[
-    "device", "host", "cell", "clock", "memory", "copies", "arithmetic", "nccl", "out_of_memory", "fork_server"
+    "device",
+    "host",
+    "launcher",
+    "cell",
+    "clock",
+    "memory",
+    "copies",
+    "arithmetic",
+    "nccl",
+    "out_of_memory",
+    "fork_server",
 ]
-"""What is asked: which devices and hosts answer, which cells are right, and what only hardware tells."""
+"""What is asked: which devices, hosts and launchers answer, which cells are right, and what only hardware tells."""
 
 
 class Proof(RecordModel):

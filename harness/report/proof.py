@@ -9,6 +9,7 @@ from harness.visible import plural
 QUESTIONS: dict[Subject, str] = {
     "device": "does it answer",
     "host": "is it there",
+    "launcher": "do workers that it starts train right",
     "cell": "is its step right",
     "clock": "do short and long windows give one step time",
     "memory": "does a second trial use the memory of the first",
@@ -36,10 +37,11 @@ def summary(record: ProofRecord) -> str:
 
 
 def verdict_line(record: ProofRecord) -> str:
-    """The answer in a sentence."""
+    """The answer in a sentence, with the kinds of devices that it is of."""
     failed = record.of("failed")
     if not failed:
-        return f"Nothing failed: {plural(len(record.of('passed')), 'proof')} passed."
+        seen = listed([proof.name for proof in record.of("passed") if proof.subject == "device"]) or "no device"
+        return f"Nothing failed: {plural(len(record.of('passed')), 'proof')} passed, on {seen}."
     names = listed(list(dict.fromkeys(proof.name for proof in failed))[:3])
     return f"{plural(len(failed), 'proof')} failed: {names}{' and others' if len(failed) > 3 else ''}."
 
@@ -55,5 +57,21 @@ def table(record: ProofRecord) -> Table:
 def page(record: ProofRecord) -> str:
     """The sheet as one self-contained page."""
     facts = {key: value for key, value in record.machine.facts.items() if value is not None}
-    said = {"answer": verdict_line(record), "said": summary(record), "table": table(record)}
+    said = {"answer": verdict_line(record), "said": summary(record), "where": where(record), "table": table(record)}
     return rendered("proof.html.j2", record=record, facts=facts, **said)
+
+
+def where(record: ProofRecord) -> str:
+    """`2 cores of AMD EPYC, 1 × NVIDIA H100, TensorFlow 2.21.0, Keras 3.15.1, Python 3.11.7, driver 550.54`."""
+    facts = record.machine.facts
+    cards = f", {facts['gpu.count']} × {facts['gpu.0.name']}" if facts.get("gpu.0.name") else ""
+    versions = "".join(f", {name} {facts[key]}" for name, key in _VERSIONS.items() if facts.get(key))
+    return f"{facts.get('cpu.usable_cores')} cores of {facts.get('cpu.model')}{cards}{versions}"
+
+
+_VERSIONS = {
+    "TensorFlow": "package.tensorflow",
+    "Keras": "package.keras",
+    "Python": "python.version",
+    "driver": "gpu.driver_version",
+}

@@ -8,9 +8,10 @@ import pytest
 from harness.analysis import summarise
 from harness.analysis.comparison import compare_runs
 from harness.analysis.estimates.verdict import Margins
-from harness.analysis.gpus import gpu_windows
+from harness.analysis.gpus import clock_readings, gpu_windows
 from harness.record import TrialRecord
 from harness.record.gpus import GpuRecord
+from harness.report.figures import clocks_figure
 from harness.report.tables.sweep import ranking_table
 from harness.report.words.answer import answer_lines
 from tests.comparisons import sweep_run
@@ -88,6 +89,37 @@ def test_a_report_says_where_clocks_were_held_down_and_what_an_example_took() ->
     plain = summarise(*make_run(CELLS, faults=False))
     assert "clock was held down" not in "\n".join(answer_lines(plain))
     assert ranking_table(plain.workloads[0], plain.noise).columns[-1].name == "trials"
+
+
+def clocked(record: TrialRecord) -> TrialRecord:
+    """Two cards, of which the first is too hot from the second block on and then has a lower clock."""
+    hot = record.block > 0
+    first = {"sm_clock_mhz": 1200 if hot else 1980, "slowed": "too hot" if hot else "", "energy_j": 50.0}
+    return read(record, first, {"sm_clock_mhz": 1970, "slowed": "", "energy_j": 50.0})
+
+
+def test_clocks_are_shown_by_turn_and_cells_that_took_turns_have_theirs_in_common() -> None:
+    _, trials = make_run(CELLS, blocks=2, faults=False, change=clocked)
+    readings = clock_readings(trials)
+    windows = sum(len(trial.windows.seconds) for trial in trials if trial.windows is not None)
+    assert len(readings) == 2 * windows
+    own = [one for one in readings if one.card == "0"]
+    assert [one.turn for one in own] == sorted(one.turn for one in own)
+    assert {one.cell_id for one in own if one.turn == 0} == {cell.cell_id for cell in CELLS}
+    turned = [one.turn for one in own if one.slowed]
+    assert min(turned) > max(one.turn for one in own if not one.slowed)
+    drawn = clocks_figure(readings, "clocks")
+    assert drawn is not None
+    assert f"A clock was held down in {len(turned)} windows of {len(readings):,}: too hot." in drawn.caption
+    assert "GPU 0: 1,200 to 1,980 MHz" in drawn.svg
+
+
+def test_where_no_clock_was_read_no_figure_of_clocks_stands() -> None:
+    _, trials = make_run(CELLS, faults=False)
+    assert clock_readings(trials) == []
+    assert clocks_figure([], "clocks") is None
+    partly = [read(trials[0], {"power_w": 300.0})]
+    assert clock_readings(partly) == []
 
 
 def test_a_comparison_says_on_which_side_clocks_were_held_down() -> None:

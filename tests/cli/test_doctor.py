@@ -11,6 +11,7 @@ import pytest
 
 from harness.environment import Description
 from harness.environment.software import package_versions
+from harness.errors import Interrupted, StorageError
 from harness.record.limits import LimitsRecord, newest_limits
 from harness.record.manifest import Machine
 from harness.record.proof import Proof, ProofRecord
@@ -129,7 +130,7 @@ def proves(monkeypatch: pytest.MonkeyPatch, verdict: Any) -> None:
             seconds=9.0,
             run_id="20261121T012345Z-prove-a1b2",
             proofs=[proof],
-            machine=Machine(facts=dict(machine.facts), warnings=[]),
+            machine=Machine(facts=dict(machine.facts), warnings=["the clock steps"]),
         )
 
     monkeypatch.setattr("harness.run.prove.acceptance.prove", prove)
@@ -148,7 +149,33 @@ def test_prove_tells_each_answer_keeps_a_sheet_and_a_page_and_ends_with_1_where_
     page = (tmp_path / "results" / f"proof-{MACHINE}-20261123T151009Z.html").read_text()
     assert "it said &lt;so&gt;" in page
     assert "<so>" not in page
+    assert "2 cores of" in page
+    assert "the clock steps" in page
     assert json.loads(harness("doctor", "--prove", "--json")[1])["proofs"][0]["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted; no sheet is kept of a part; begin again with --prove"),
+        (Interrupted("2 trials are kept"), 130, "interrupted; no sheet is kept of a part; begin again with --prove"),
+        (
+            StorageError("no room; free some space", "the-run"),
+            4,
+            "no room; free some space, then begin again with --prove",
+        ),
+    ],
+)
+def test_prove_that_is_stopped_says_that_no_sheet_is_kept_and_not_how_to_go_on_with_its_cells_alone(
+    harness: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stop: BaseException, code: int, words: str
+) -> None:
+    def prove(*_: object) -> ProofRecord:
+        raise stop
+
+    monkeypatch.setattr("harness.run.prove.acceptance.prove", prove)
+    monkeypatch.setattr("harness.environment.describe", lambda: Description(facts(), ()))
+    assert harness("doctor", "--prove") == (code, "", f"harness: {words}\n")
+    assert list((tmp_path / "results").glob("proof-*")) == []
 
 
 def test_prove_is_not_asked_beside_limits(harness: Run) -> None:

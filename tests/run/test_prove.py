@@ -114,11 +114,20 @@ def test_a_driver_file_that_the_fork_server_holds_is_named(tmp_path: Path, monke
 
 @pytest.mark.parametrize(
     ("ends", "verdict"),
-    [(["out_of_memory", "out_of_memory"], "passed"), (["out_of_memory", "crashed"], "failed"), ([], None)],
+    [
+        ([("out_of_memory", "turns"), ("out_of_memory", "blocks")], "passed"),
+        ([("out_of_memory", "blocks")], "passed"),
+        ([("out_of_memory", "turns")], "unknown"),
+        ([("out_of_memory", "turns"), ("crashed", "blocks")], "failed"),
+        ([], None),
+    ],
 )
-def test_a_model_without_room_must_end_as_out_of_memory(ends: list[str], verdict: str | None) -> None:
+def test_a_model_without_room_must_end_as_out_of_memory_and_in_company_get_a_second_try(
+    ends: list[tuple[str, str]], verdict: str | None
+) -> None:
     of = {"cell": NO_ROOM, "cell_id": NO_ROOM.cell_id, "reason": "no room"}
-    run = SimpleNamespace(trials=[ended(end, attempt=1 + i, **of) for i, end in enumerate(ends)])
+    tried = [ended(end, attempt=1 + i, interleaving=how, **of) for i, (end, how) in enumerate(ends)]
+    run = SimpleNamespace(trials=tried)
     assert [proof.verdict for proof in cells.out_of_memory(run, catalogue_of())] == ([verdict] if verdict else [])  # type: ignore[arg-type]
 
 
@@ -146,10 +155,27 @@ def test_every_strategy_op_precision_compilation_and_loop_has_a_cell() -> None:
     assert {one.shape.device for one in asked if one.get("strategy") == "tpu"} == {"tpu"}
 
 
+def test_logical_gpus_have_but_for_base_cases_no_cell_that_the_real_one_has() -> None:
+    asked = cells.acceptance(catalogue_of(), ["gpu", "virtual-gpu"]).cells
+    logical = [one for one in asked if one.shape.device == "virtual-gpu"]
+    assert {one.get("strategy") for one in logical if one.shape.replicas == 1} == {"none"}
+    assert {one.get("strategy") for one in logical if one.shape.replicas == 2} == {"mirrored", "central_storage"}
+    assert {one.get("precision") for one in logical} == {"float32", "mixed_bfloat16", "mixed_float16"}
+
+
+def test_a_right_cell_shows_how_right_it_is_and_what_reduced_it_and_another_its_reason() -> None:
+    right = trial(executed=Executed(operations={"AddN": 8}))
+    assert cells.evidence(right) == "a step has 8 AddN"
+    held = right.checks.model_copy(update={"update_error": 0.0625})
+    both = right.model_copy(update={"checks": held})
+    assert cells.evidence(both) == "error of an update 0.062 of its limit; a step has 8 AddN"
+    assert cells.evidence(ended("crashed", reason="exit status 3")) == "crashed: exit status 3"
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("prove")
 def test_virtual_processors_are_proved_and_what_only_other_hardware_tells_is_said_to_be_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(questions, "LONG_S", 0.1)
     monkeypatch.setattr(questions, "PAIRS", 2)
@@ -158,10 +184,12 @@ def test_virtual_processors_are_proved_and_what_only_other_hardware_tells_is_sai
     with handed_in():
         record = prove(describe(), tmp_path, Quiet(), told.append, only="(none ×1|mirrored ×2) b8")
     assert told == record.proofs
+    assert capfd.readouterr().out == "", "what --json prints is alone on standard output"
     failed = [proof for proof in record.of("failed") if proof.subject != "clock"]  # which a busy machine may upset
     assert not failed, failed
     by = {(proof.subject, proof.name): proof for proof in record.proofs}
     assert by["device", "virtual-cpu"].verdict == by["cell", "mirrored ×2 b8"].verdict == "passed"
+    assert by["launcher", "attach"].verdict == "passed", by["launcher", "attach"].words
     assert by["nccl", "mirrored ×2 b8"].verdict == by["memory", "none ×1 b8"].verdict == "passed"
     assert "clock" in {proof.subject for proof in record.proofs}
     run = load_run(tmp_path / record.run_id)

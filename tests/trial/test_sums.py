@@ -48,8 +48,9 @@ def test_a_float64_gradient_carried_in_float32_is_found() -> None:
     assert "a type with fewer bits was on the way" in evidence
 
 
-@pytest.mark.parametrize("n", [2, 10, 16])
+@pytest.mark.parametrize("n", [2, 10, 16, 32, 64])
 def test_the_missing_replica_is_named_at_any_count(n: int) -> None:
+    """Of 32 it is 3.1 % of a gradient, and an update in mixed bfloat16, whose gradients are float32, may be 3 % off."""
     evidence = said(n, without=n - 1)
     assert evidence is not None
     assert f"the value of replica {n - 1} is missing" in evidence

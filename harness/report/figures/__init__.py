@@ -1,6 +1,7 @@
 """The report's figures: matplotlib drawings as inline SVG with text alternatives."""
 
 from harness.report.figures.batch import batch_figure
+from harness.report.figures.clocks import clocks_figure
 from harness.report.figures.collectives import collective_figure
 from harness.report.figures.curves import efficiency_figure, throughput_figure
 from harness.report.figures.network import network_figure
@@ -16,6 +17,7 @@ from harness.report.figures.svg import Picture
 __all__ = [
     "Picture",
     "batch_figure",
+    "clocks_figure",
     "collective_figure",
     "efficiency_figure",
     "network_figure",

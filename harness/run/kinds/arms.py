@@ -48,6 +48,17 @@ def must_live_together(cells: Iterable[Cell], engine: str) -> None:
             )
 
 
+def _set_up_at_once(arms: Sequence[Arm]) -> int:
+    """How many arms are set up at the same time.
+
+    All on processors: of six that were set up two by two the first two were 1 to 2 % slower to their end. One on
+    accelerators, whose libraries choose kernels by their times and keep for the whole trial what they chose in company.
+    """
+    devices = catalogue_of(arms[0].zygote.engine).devices
+    of_arms = [devices.get(arm.request.cell.shape.device) for arm in arms]
+    return 1 if any(traits is not None and traits.cores is None for traits in of_arms) else len(arms)
+
+
 def is_hopeless(trial: TrialRecord) -> bool:
     """Whether another block would only repeat how a trial ended."""
     return trial.status in HOPELESS and not trial.may_pass
@@ -122,8 +133,8 @@ class ArmBlocks:
             self.trials.append(record)
             kept.append(record)
 
-        # all at the same time: of six that were set up two by two the first two were 1 to 2 % slower to their end
-        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), len(arms), len(arms))
+        at_once = _set_up_at_once(arms)
+        rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), at_once, at_once)
         while order:
             group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
             trials = [self._live(by_name[n], block, group, number, attempt) for number, n in enumerate(order)]

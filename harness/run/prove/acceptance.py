@@ -7,12 +7,14 @@ from pathlib import Path
 
 from harness.environment import Description
 from harness.record.manifest import Machine
-from harness.record.proof import Proof, ProofRecord, Subject
+from harness.record.proof import Proof, ProofRecord, ProofResult, Subject
 from harness.record.reading import Run, load_run
 from harness.run.doctor import Finding, examine_hosts, try_devices
+from harness.run.launchers import launchers
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress
 from harness.run.prove import cells, questions
+from harness.run.prove.launched import launched
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import Cell
 from harness.spec.expand import Matrix
@@ -21,9 +23,7 @@ from harness.version import __version__
 
 LIMIT_S = 180.0
 """A phase of a trial that is asked something."""
-ASKED_ALSO = ("gpu", "tpu", "virtual-cpu")
-"""Kinds of devices that questions are put to; logical GPUs are one real one."""
-UNTRIED = "it is there; nothing was started by it"
+CLUSTERS_OWN = "local"
 TF32 = "NVIDIA_TF32_OVERRIDE"
 
 
@@ -57,37 +57,38 @@ def prove(
 
 
 def _devices(catalogue: Catalogue) -> Iterator[Proof]:
+    """Devices that answer, networks that are there, and launchers that are not."""
     for finding in try_devices(catalogue):
         yield _of_finding("device", finding)
     for finding in examine_hosts():
-        if finding.name != "local":  # clusters of it are among the cells
+        if finding.kind != "launcher":
             yield _of_finding("host", finding)
+        elif finding.reason is not None:
+            yield _of_finding("launcher", finding)
 
 
 def _of_finding(subject: Subject, finding: Finding) -> Proof:
-    """A device that answers; a launcher or network that is there, through which nothing was started."""
-    if finding.reason is not None:
-        return Proof(subject=subject, name=finding.name, verdict="unknown", words=finding.reason)
-    if finding.kind == "launcher":
-        return Proof(
-            subject=subject, name=finding.name, verdict="unknown", words="it is there; nothing was started by it"
-        )
-    return Proof(subject=subject, name=finding.name, verdict="passed")
+    verdict: ProofResult = "passed" if finding.reason is None else "unknown"
+    return Proof(subject=subject, name=finding.name, verdict=verdict, words=finding.reason or "")
 
 
 def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogue) -> Iterator[Proof]:
-    """What the run says of its cells, then what living trials say of each kind of device."""
+    """What the run says of its cells, then what living trials say of each kind of device, then launchers."""
     yield from cells.proofs_of(run, catalogue)
     yield from cells.out_of_memory(run, catalogue)
     traced = [trial for trial in run.trials if trial.trace is not None]
     yield from map(questions.copies, traced)
-    for device in [kind for kind in working if kind in ASKED_ALSO]:
+    for device in [kind for kind in working if kind in cells.REAL]:
         alone, mirrored = (_one(matrix.cells, device, *of) for of in (("none", 1), ("mirrored", 2)))
         with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
             yield from _of_living(zygote, alone, mirrored)
             yield questions.drivers(zygote, device)
         if device == "gpu" and alone is not None:
             yield _of_arithmetic(alone)
+    usable = [name for name, launcher in launchers().items() if launcher.available() is None]
+    for name in usable:
+        if name != CLUSTERS_OWN:  # clusters of it are among the cells
+            yield launched(name, cells.cluster(catalogue), LIMIT_S)
 
 
 def _of_living(zygote: Zygote, alone: Cell | None, mirrored: Cell | None) -> Iterator[Proof]:

@@ -15,6 +15,8 @@ from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep, sweep_from
 
 REPLICAS = (1, 2)
+REAL = ("gpu", "tpu", "virtual-cpu")
+"""Kinds of devices of which one replica has its own; logical GPUs are one real one, which has that cell already."""
 VERDICTS: dict[str, ProofResult] = {"ok": "passed", "unproved": "unknown", "unsupported": "unknown"}
 """Of a cell, by how its last trial ended; any other end failed."""
 SMALL = {
@@ -51,19 +53,28 @@ def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
     fitting = {
         name: traits
         for name, traits in catalogue.strategies.items()
-        if (traits.devices is None or device in traits.devices) and (name not in catalogue.devices or name == device)
+        if (traits.devices is None or device in traits.devices)
+        and (name not in catalogue.devices or name == device)
+        and (device in REAL or traits.max_replicas != 1)
     }
-    ops = list(catalogue.cross_device_ops)
+    ops, counts = list(catalogue.cross_device_ops), list(REPLICAS if device in REAL else REPLICAS[1:])
     for name, traits in fitting.items():
         shape = {"workers": 2, "ps": 1} if traits.parameter_servers else {"workers": 2} if traits.multi_worker else {}
-        replicas = [1] if traits.multi_worker else list(REPLICAS)
+        replicas = [1] if traits.multi_worker else counts
         with_ops = {"cross_device_op": ops} if traits.takes_cross_device_op else {}
         yield sweep_from({**SMALL, "device": device, "strategy": name, "replicas": replicas, **shape, **with_ops})
     varied = [name for name in ("none", "mirrored", "tpu") if name in fitting]
     for variant in VARIANTS:
-        yield sweep_from({**SMALL, "device": device, "strategy": varied, "replicas": list(REPLICAS), **variant})
+        yield sweep_from({**SMALL, "device": device, "strategy": varied, "replicas": counts, **variant})
     if device == "gpu" and catalogue.oversized:
         yield sweep_from({**SMALL, "device": device, "strategy": "none", "model": catalogue.oversized})
+
+
+def cluster(catalogue: Catalogue) -> Cell:
+    """Two workers on processors, for launchers to start."""
+    spec = {**SMALL, "device": "virtual-cpu", "strategy": "multi_worker_mirrored", "workers": 2, "replicas": [1]}
+    [cell] = (cell for cell in expand(sweep_from(spec), catalogue).cells if cell.shape.workers == 2)
+    return cell
 
 
 def settings(devices: Sequence[str]) -> Sweep:
@@ -87,16 +98,26 @@ def proofs_of(run: Run, catalogue: Catalogue) -> Iterator[Proof]:
 def _proof_of(cell: Cell, trial: TrialRecord) -> Proof:
     """Right, or why not; what was not proved or cannot run here is not told."""
     verdict = VERDICTS.get(trial.status, "failed")
-    words = "" if trial.status == "ok" else f"{trial.status}: {trial.reason}"
-    return Proof(subject="cell", name=cell.label, device=cell.shape.device, verdict=verdict, words=words)
+    return Proof(subject="cell", name=cell.label, device=cell.shape.device, verdict=verdict, words=evidence(trial))
+
+
+def evidence(trial: TrialRecord) -> str:
+    """How near its limit a right update came and what reduced it; of any other end the reason."""
+    if trial.status != "ok":
+        return f"{trial.status}: {trial.reason}"
+    error = trial.checks.update_error
+    reduced = ", ".join(f"{count} {name}" for name, count in trial.executed.operations.items())
+    said = "" if error is None else f"error of an update {error:.2g} of its limit"
+    return "; ".join(filter(None, (said, reduced and f"a step has {reduced}")))
 
 
 def out_of_memory(run: Run, catalogue: Catalogue) -> Iterator[Proof]:
     """Whether a model without room ends as that, and gets its second try alone where it had company."""
     tried = [trial for trial in run.trials if trial.cell.subject == catalogue.oversized]
     for last in tried[-1:]:
-        right = last.status == "out_of_memory"
+        verdict: ProofResult = "passed" if last.status == "out_of_memory" else "failed"
         words = f"{len(tried)} of at most 2 tries, the last one ended as {last.status}: {last.reason}"
-        verdict: ProofResult = "passed" if right else "failed"
+        if verdict == "passed" and len(tried) == 1 and last.interleaving == "turns":
+            verdict, words = "unknown", f"{words}; nothing else was alive, so that it had no second try"
         device = last.cell.shape.device
         yield Proof(subject="out_of_memory", name="a model of 840 GB", device=device, verdict=verdict, words=words)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.executed import COLLECTIVES
+from harness.engines.tensorflow.counting import updates_due
+from harness.engines.tensorflow.executed import COLLECTIVES, inspect
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
+from tests.record.examples import cell
 
 FEATURES, CLASSES = 8, 3
 GENERATOR = np.random.default_rng(3)
@@ -36,6 +38,8 @@ STRATEGIES: dict[str, tuple[int, Build]] = {
     "mirrored, ring": (2, mirrored(None)),
     "central_storage": (2, lambda tf: tf.distribute.experimental.CentralStorageStrategy(list(TWO), "CPU:0")),
 }
+TENSORS = 4
+"""Gradients of the model: a kernel and a bias of each layer."""
 RUN = [name for name in STRATEGIES if "ring" not in name]
 """Rings of several strategies of one process collide on the keys of their collectives."""
 
@@ -113,6 +117,45 @@ def test_each_replicas_loss_is_made_on_its_own_device_and_of_nothing_from_anothe
         # variables in central storage lie on the host
         assert on <= {TWO[replica], "CPU:0"} if name == "central_storage" else on <= {TWO[replica]}
         assert any(operation.type in ("MatMul", "StatefulPartitionedCall", "PartitionedCall") for operation in made_of)
+
+
+@pytest.mark.parametrize(
+    ("name", "reduced"),
+    [
+        ("none", {}),
+        ("one_device", {}),
+        ("mirrored, one replica", {}),
+        ("mirrored, one device's sums", {"AddN": TENSORS}),
+        ("mirrored, hierarchical copy", {"AddN": 1}),
+        ("mirrored, ring", {"CollectiveReduceV2[ring]": 2}),
+        ("central_storage", {"AddN": TENSORS}),
+    ],
+)
+def test_a_step_reduces_its_gradients_and_nothing_besides(tf: Any, name: str, reduced: dict[str, int]) -> None:
+    of = training(tf, name)
+    program = make_step(of).get_concrete_function(*parts(of, halves(of)))
+    assert inspect(program, cell(strategy=name.split(",")[0])).operations == reduced
+
+
+def test_steps_whose_scaled_gradients_overflow_are_left_out_and_owe_no_update(tf: Any) -> None:
+    import keras
+
+    of = training(tf, "mirrored, one device's sums")
+    with of.strategy.scope():
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.05), initial_scale=2.0**127)
+        optimizer.build(of.model.trainable_variables)
+    of.optimizer, loss_of = optimizer, of.loss
+    of.loss = lambda y, predicted: 100 * loss_of(y, predicted)
+    step, batch, before = make_step(of), parts(of, halves(of)), of.model.trainable_variables[0].numpy()
+    step(*batch)
+    np.testing.assert_array_equal(of.model.trainable_variables[0].numpy(), before)
+    for _ in range(11):
+        step(*batch)
+    taken = int(optimizer.inner_optimizer.iterations.numpy())
+    assert 0 < taken < 12
+    due, remarks = updates_due(optimizer, 12, 2)
+    assert due == taken
+    assert remarks["skipped"].startswith(f"{12 - taken} of 12 steps were left out by loss scaling")
 
 
 @pytest.mark.parametrize("name", RUN)

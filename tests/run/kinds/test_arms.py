@@ -18,7 +18,8 @@ from harness.run.progress.base import Quiet
 from harness.run.request import request_for
 from harness.run.turns import group as turns
 from harness.spec import Sweep
-from tests.record.examples import manifest, trial
+from harness.spec.cell import TrainingCell
+from tests.record.examples import cell, manifest, trial
 from tests.run.fakes import Actor, FakeZygote, Play, Plays
 from tests.run.sided import TWO, at, dies, says
 
@@ -43,14 +44,20 @@ class Counting(Quiet):
 class Arms:
     """Arms of one cell, a fake zygote each, in a run of their own."""
 
-    def __init__(self, folder: Path, plays: Mapping[str, Plays] | None = None, names: Sequence[str] = FOUR) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plays: Mapping[str, Plays] | None = None,
+        names: Sequence[str] = FOUR,
+        of: TrainingCell = TWO,
+    ) -> None:
         self.diary: list[tuple[str, str]] = []
         self.counting = Counting()
         self.zygotes = {
             name: FakeZygote(folder / name, (plays or {}).get(name, lambda _: Play()), name, self.diary)
             for name in names
         }
-        request = request_for(TWO, Sweep(window=0.01), folder)
+        request = request_for(of, Sweep(window=0.01), folder)
         self.arms = [Arm(name, request, zygote, 5.0) for name, zygote in self.zygotes.items()]  # type: ignore[arg-type]
         self.store = RunStore.create(folder / "results", manifest())
         self.blocks = ArmBlocks(self.store, self.counting, windows=5, max_warmup=0, seed=1, interrupts=Interrupts())
@@ -76,6 +83,17 @@ def test_all_arms_live_before_the_first_window_and_take_turns(tmp_path: Path) ->
     assert len(windows) == 20
     assert groups(ended) == [sorted(FOUR)]
     assert load_run(arms.store.path).trials == ended
+
+
+def test_on_gpus_an_arm_is_set_up_once_the_one_before_is_so_that_kernels_are_chosen_without_company(
+    tmp_path: Path,
+) -> None:
+    arms = Arms(tmp_path, of=cell(device="gpu"))
+    assert groups(arms.run()) == [sorted(FOUR)]
+    assert [what for _, what in arms.diary if what in ("trial is spawned", "ready")] == [
+        "trial is spawned",
+        "ready",
+    ] * len(FOUR)
 
 
 def test_the_order_of_turns_is_drawn_anew_each_round_and_each_block(tmp_path: Path) -> None:

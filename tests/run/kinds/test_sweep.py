@@ -16,7 +16,7 @@ from harness.run.progress.base import Quiet
 from harness.run.request import request_for
 from harness.spec import sweep_from
 from tests.record.examples import cell
-from tests.run.fakes import Actor, Bench, Play, Plays, only
+from tests.run.fakes import Actor, Bench, Play, Plays, all_play, only
 from tests.run.swept import BASE, CELLS, THREE, TWO
 
 OUT_OF_MEMORY = Outcome(status="out_of_memory", reason="ResourceExhaustedError: OOM")
@@ -56,6 +56,17 @@ def test_every_planned_trial_is_recorded_once_and_the_run_is_finished(tmp_path: 
     assert {t.status for t in stored.trials} == {"ok"}
     assert stored.manifest.status == "finished"
     assert stored.manifest.finished_utc is not None
+
+
+def test_on_gpus_a_trial_is_set_up_once_the_one_before_is_so_that_kernels_are_chosen_without_company(
+    tmp_path: Path,
+) -> None:
+    cells = [cell(device="gpu", strategy="none", replicas=1), cell(device="gpu")]
+    building = Play("build", lambda actor: actor.zygote.note(actor, "builds"))
+    bench = Bench(tmp_path, cells, all_play(building), sweep={"trials": 1})
+    bench.start()
+    met = [what for _, what in bench.zygote.diary if what in ("builds", "ready")]
+    assert met == ["builds", "ready"] * 2
 
 
 def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(tmp_path: Path) -> None:

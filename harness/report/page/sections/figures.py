@@ -7,6 +7,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.gpus import clock_readings
 from harness.analysis.limits import CellRate, cell_rates
 from harness.analysis.pipelines import of_pipelines
 from harness.analysis.ranking import references_of
@@ -15,6 +16,7 @@ from harness.errors import UsageError
 from harness.report.figures import (
     Picture,
     batch_figure,
+    clocks_figure,
     collective_figure,
     efficiency_figure,
     network_figure,
@@ -104,10 +106,12 @@ def time(source: PageSource) -> Section | None:
     times = step_times(source.trials)
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
+        own = {cell.cell_id for cell in work.cells}
         figures = (
             phases_figure(work, f"{slug}-phases"),
             steps_figure(work, times, f"{slug}-steps"),
             workers_figure(work, times, f"{slug}-workers"),
+            clocks_figure(clock_readings([trial for trial in source.trials if trial.cell_id in own]), f"{slug}-clocks"),
         )
         return _part(slug, figures, phases_table(work), steps_table(work, times))
 

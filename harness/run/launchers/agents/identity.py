@@ -30,7 +30,11 @@ VARIABLES = (
     "NCCL_P2P_LEVEL",
     "NCCL_SHM_DISABLE",
     "NCCL_IB_DISABLE",
+    "NCCL_IB_QPS_PER_CONNECTION",
+    "NCCL_NET",
+    "NCCL_NET_GDR_LEVEL",
     "FI_PROVIDER",
+    "FI_EFA_USE_DEVICE_RDMA",
 )
 """Variables that change what a step of any engine computes or how fast, and that mean the same on every host. Others,
 such as which GPUs are visible or which network card NCCL takes, are a host's own affair."""

@@ -91,6 +91,9 @@ def test_unequal_versions_are_refused_and_both_are_named(key: str) -> None:
         ({}, {"TF_USE_LEGACY_KERAS": "1"}, "TF_USE_LEGACY_KERAS is 1 there and not set here"),
         ({"OMP_NUM_THREADS": "2"}, {}, "OMP_NUM_THREADS is not set there and 2 here"),
         ({"XLA_FLAGS": "a", "KERAS_BACKEND": "jax"}, {"XLA_FLAGS": "b"}, "KERAS_BACKEND is not set there and jax here"),
+        ({"NCCL_IB_DISABLE": "1"}, {}, "NCCL_IB_DISABLE is not set there and 1 here"),
+        ({"NCCL_P2P_LEVEL": "NVL"}, {"NCCL_P2P_LEVEL": "SYS"}, "NCCL_P2P_LEVEL is SYS there and NVL here"),
+        ({}, {"FI_PROVIDER": "efa"}, "FI_PROVIDER is efa there and not set here"),
         ({"XLA_FLAGS": "x" * 500}, {"XLA_FLAGS": "x" * 499 + "y"}, "XLA_FLAGS is xxx"),
     ],
 )
