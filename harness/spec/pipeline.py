@@ -12,7 +12,7 @@ from pydantic import Field, create_model
 
 from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, TABLE, Axes, Cache, is_own_code
 from harness.spec.cell import TrainingCell, without_defaults
-from harness.spec.entry import Asked, Stage
+from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import head, sayings
 from harness.spec.quantity import Work, of_examples
@@ -23,7 +23,7 @@ APPETITE = next(kind for kind in FEEDING if kind != PIPELINE)
 Cut = Literal["", "source", "decode", "cache", "shuffle"]
 CUTS: tuple[Cut, ...] = get_args(Cut)[1:]
 """Stages behind which a pipeline can be cut, in their order; what is whole batches and prefetches besides."""
-_ORDER = get_args(Stage)
+_ORDER = get_args(InputStage)
 OF_PIPELINE = {
     "cut": Asked(
         kind=Literal[CUTS],
