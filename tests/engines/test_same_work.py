@@ -241,5 +241,5 @@ def test_an_axis_that_nobody_told_the_other_engines_of_is_refused_away_from_its_
 
     plain = pair_of("engine")[0].model_dump()
     assert refused(Wider(**plain)) == ""
-    expected = "added: is of TensorFlow's programs and pipelines, not of Mine's; leave the flag out"
+    expected = "added: Mine has nothing that it would change; leave the flag out"
     assert refused(Wider(**plain, added=1)) == expected

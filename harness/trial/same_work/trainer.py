@@ -10,6 +10,7 @@ from harness.protocol.engine import Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
+from harness.trial.ending import refuse_other_axes
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.reference import FLOAT32, ShareByShare
 from harness.trial.sums import judge_sums, known_values
@@ -178,9 +179,7 @@ def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> 
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
-    for key, field in type(cell).model_fields.items():
-        if key not in TAKEN and getattr(cell, key) != field.default:
-            raise Unsupported(f"{key}: is of TensorFlow's programs and pipelines, not of {title}'s; leave the flag out")
+    refuse_other_axes(cell, TAKEN, title)
     if request.plant is not None or request.instrument:
         raise Unsupported("plants and instruments are of TensorFlow's programs")
     if request.trace is not None:
