@@ -8,6 +8,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class Mean:
         self._batches = generator.normal(size=(GATE_UPDATES, self._cell.global_batch_size, NUMBERS))
         self._copies = [np.zeros(NUMBERS) for _ in range(self._cell.replicas)]
         self._updates = 0
+        self._in_turn = cycle(self._batches + 1)
 
     @property
     def resources(self) -> Resources:
@@ -71,11 +73,12 @@ class Mean:
 
     def one_more(self) -> KnownStep:
         """On numbers that are one larger: there is a gradient however long it has trained."""
-        return KnownStep(self._step(self._batches[0] + 1), same_program=True)
+        self._late = next(self._in_turn)
+        return KnownStep(self._step(self._late), same_program=True)
 
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
         """The same on the whole of it."""
-        return self._reference(before, self._batches[:1] + 1)
+        return self._reference(before, self._late[None])
 
     def _reference(self, initial: Sequence[VariableState], batches: Array) -> Reference:
         mean, states, losses = initial[0].copies[0], [], []

@@ -111,8 +111,8 @@ def _scaled(v: Any, at: At) -> Any:
     return v * at.tf.cast(1 + at.size, v.dtype)
 
 
-def _lost_in_thirds(v: Any, at: At) -> Any:
-    return at.tf.where(at.tf.equal(at.updates % 3, 1), at.tf.zeros_like(v), v)
+def _lost_in_every(period: int) -> Wrong:
+    return lambda v, at: at.tf.where(at.tf.equal(at.updates % period, 1), at.tf.zeros_like(v), v)
 
 
 _missing, _doubled = _on_last(_zero), _on_last(lambda v, _: 2 * v)
@@ -146,7 +146,9 @@ FAULTS = {
     "zeroed": Fault("sum", _zero, "no gradient at all"),
     "zeroed_in_one": Fault("sum", _zero, "none in one tensor", "first"),
     "zeroed_in_biggest": Fault("sum", _zero, "none in the biggest tensor", "biggest"),
-    "zeroed_in_thirds": Fault("sum", _lost_in_thirds, "none in every third update"),
+    "zeroed_in_thirds": Fault("sum", _lost_in_every(3), "none in every third update"),
+    "zeroed_in_fourths": Fault("sum", _lost_in_every(4), "none in every fourth"),
+    "zeroed_in_sixths": Fault("sum", _lost_in_every(6), "none in every sixth"),
     "negated": Fault("sum", lambda v, _: -v, "the wrong sign"),
     "uneven": Fault("sum", _on_last(_zero), "the last replica gets zeros instead of the sum", alone=False, copies=True),
     "mislabelled": Fault("labels", _on_last(_rolled), "the last replica's labels are its neighbours'"),

@@ -143,7 +143,8 @@ class Trainer(Protocol):
         """One update on a batch of a known kind, by the program that is timed, to its end.
 
         It is asked for between two windows, while `run` waits for its pace, and once `run` has returned. What the batch
-        is, is the engine's to choose, so that a model that has learnt its data still has a gradient.
+        is, is the engine's to choose, so that a model that has learnt its data still has a gradient; it is never that
+        of the call before, whose gradient would pass for its own if updates came one late.
         """
 
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:

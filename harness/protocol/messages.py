@@ -15,9 +15,9 @@ from harness.record.limits import ProcessLimit
 from harness.record.trial import MEASURED, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.cell import Cell, TrainingCell, trained
 
-PROOF_PHASES = 3
+PROOF_PHASES = 12
 """In as many blocks the update that is proved after the last window is each of as many in a row, so that a fault that
-comes and goes with this period does not fall beside it in all of them."""
+comes in every second, third, fourth or sixth one does not fall beside it in as many blocks."""
 
 
 class Message(BaseModel):

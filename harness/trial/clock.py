@@ -96,6 +96,11 @@ class Clock:
         self.losses: list[float] = []
         """The loss at the end of every window."""
 
+    @property
+    def pace(self) -> float:
+        """Seconds that a step took in the pilot, the same in each process of a cluster; infinite before it."""
+        return min(self._paces[-PILOT_WINDOWS:], default=math.inf)
+
     def begin(self) -> int:
         """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
         if self._finished:
@@ -208,11 +213,7 @@ class Clock:
     def _choose(self) -> None:
         """K, from windows for which no batch waited."""
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
-        sync, least, pace = (
-            self._agree(statistics.median(syncs)),
-            self._agree(min(syncs)),
-            min(self._paces[-PILOT_WINDOWS:]),
-        )
+        sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), self.pace
         needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
         self._steps = math.ceil(needed / pace)
         self._piloting = False

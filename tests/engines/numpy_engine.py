@@ -11,6 +11,7 @@ the gate finds a `wrong_result`; `loses_it_late` does so once the gate has been 
 the other replicas' loss only. `dies` is a `crashed` and `hangs` a `timeout`, both once the gate has been passed.
 """
 
+import itertools
 import os
 import signal
 import sys
@@ -53,7 +54,8 @@ SPEC: dict[str, Any] = {
     "timeout": 5.0,
 }
 FEATURES = 64
-BATCHES = 4
+BATCHES, LATE = 4, 2
+"""How many batches are trained on, and how many others late updates are proved with."""
 RATE, MOMENTUM = 0.05, 0.9
 FAULT_AFTER = GATE_UPDATES + 1
 """The update in which `dies` and `hangs` do what they are called, and the last one that `loses_it_late` does well."""
@@ -62,6 +64,7 @@ MODELS = {
     "loses_a_gradient": "the last replica's gradient is missing",
     "loses_it_late": "the same, once the gate has been passed",
     "loses_thirds": "the same, in every third update",
+    "loses_fourths": "the same, in every fourth",
     "leaves_out_a_loss": "the last replica's part of the loss is not reported",
     "dies": "is ended by a signal",
     "hangs": "takes a step that never ends",
@@ -94,14 +97,15 @@ class LeastSquares:
         self._delay = Delay(0.0 if request.plant is None else request.plant.share, time.sleep)
         self._threads = ThreadPoolExecutor(self._cell.replicas)
         generator = np.random.default_rng(request.seed)
-        shape = (BATCHES + 1, self._cell.global_batch_size, FEATURES)
+        shape = (BATCHES + LATE, self._cell.global_batch_size, FEATURES)
         self._x = generator.normal(size=shape).astype(np.float32)
         self._y = (self._x @ generator.normal(size=FEATURES)).astype(np.float32)
-        self._y[BATCHES] += 1  # lies on no line, so that there is a gradient when the line is found
+        self._y[BATCHES:] += 1  # lies on no line, so that there is a gradient when the line is found
         start = generator.normal(size=FEATURES).astype(np.float32)
         self._weights = [start.copy() for _ in range(self._cell.replicas)]
         self._velocity = [np.zeros_like(start) for _ in range(self._cell.replicas)]
         self._updates = 0
+        self._in_turn = itertools.cycle(range(BATCHES, BATCHES + LATE))
 
     @property
     def resources(self) -> Resources:
@@ -137,11 +141,12 @@ class LeastSquares:
 
     def one_more(self) -> KnownStep:
         """On a batch that is not trained on."""
-        return KnownStep(self._step(BATCHES), same_program=True)
+        self._late = next(self._in_turn)
+        return KnownStep(self._step(self._late), same_program=True)
 
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
         """The same on the whole of it."""
-        return self._reference(before, [BATCHES])
+        return self._reference(before, [self._late])
 
     def _reference(self, initial: Sequence[VariableState], batches: Sequence[int]) -> Reference:
         import numpy as np
@@ -215,9 +220,8 @@ class LeastSquares:
 
     @property
     def _loses(self) -> bool:
-        late = self._updates > FAULT_AFTER and (
-            self._cell.model == "loses_it_late" or (self._cell.model == "loses_thirds" and self._updates % 3 == 0)
-        )
+        period = {"loses_it_late": 1, "loses_thirds": 3, "loses_fourths": 4}.get(self._cell.model)
+        late = period is not None and self._updates > FAULT_AFTER and self._updates % period == 0
         return late or self._cell.model == "loses_a_gradient"
 
     def _summed(self, values: "Sequence[Array]") -> "Array":

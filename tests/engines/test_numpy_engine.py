@@ -54,10 +54,12 @@ def run(swept: Path) -> Run:
     return load_run(swept)
 
 
-def test_a_fault_that_comes_and_goes_is_found_in_one_of_three_blocks(tmp_path: Path) -> None:
-    asked = flags(model="loses_thirds", strategy="threads", replicas="2", trials="3", results=str(tmp_path))
+@pytest.mark.parametrize(("model", "period"), [("loses_thirds", 3), ("loses_fourths", 4)])
+def test_a_fault_that_comes_and_goes_is_found_in_one_of_as_many_blocks(tmp_path: Path, model: str, period: int) -> None:
+    asked = flags(model=model, strategy="threads", replicas="2", trials=str(period), results=str(tmp_path))
     run = load_run(Path(json.loads(ended("sweep", "--json", *asked).stdout)["path"]))
-    assert sorted(trial.checks.late is True for trial in run.trials if trial.cell.replicas == 2) == [False, True, True]
+    found = [trial for trial in run.trials if trial.cell.replicas == 2 and trial.checks.late is False]
+    assert len(found) == 1
 
 
 def trials_of(run: Run, model: str, replicas: int = 2) -> list[TrialRecord]:

@@ -101,9 +101,9 @@ class JaxTrainer(OnJaxTrainer):
                 loss = self._step(*next(batches))
             pace.end(loss)
 
-    def one_more(self) -> KnownStep:
-        """A step on the gate's first batch with other labels: a compiled program takes no arguments of other types."""
-        loss = float(self._step(*self._loop.placed(self._data.share_of(self._data.late))))
+    def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
+        """By what was compiled, which takes no arguments of other types."""
+        loss = float(self._step(*self._loop.placed(batch)))
         self.synchronise()
         return KnownStep(loss, same_program=True)
 

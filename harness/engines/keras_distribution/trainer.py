@@ -138,11 +138,11 @@ class KerasTrainer(OnJaxTrainer):
         placed = self._data.batches(self._placed) if self._cell.data == SYNTHETIC else None
         self._training.fit(pace, offered, placed)
 
-    def one_more(self) -> KnownStep:
-        """A step on the gate's first batch with other labels, by what `fit` calls."""
+    def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
+        """By what `fit` calls."""
         jitted = self._training.jitted
         programs = jitted._cache_size()
-        loss = float(self._training.alone(self._placed(self._data.share_of(self._data.late))))
+        loss = float(self._training.alone(self._placed(batch)))
         self.synchronise()
         return KnownStep(loss, same_program=jitted._cache_size() == programs)
 

@@ -1,5 +1,6 @@
 """A cell under TensorFlow, as a trial sees it: built, trained by a loop, and open to the gate."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -42,6 +43,9 @@ class TensorFlowTrainer:
         """What of Keras' training the model has its own of."""
         self._needs_no_others = False
         """Whether it was tried that a late update can be proved by what this process knows."""
+        self._in_turn = itertools.cycle(self._training.late_batches)
+        self._late = self._training.late_batches[0]
+        """The global batch of the last `one_more`."""
         self._compiled_anew = False
         """Whether a step that was to be proved was not of the program that is timed."""
         self._hardest: str | None = None
@@ -109,8 +113,8 @@ class TensorFlowTrainer:
 
     def one_more(self) -> KnownStep:
         """A step of the loop."""
-        traced = self._loop.traces()
-        loss = float(self._loop.step_on(*self._training.late_batch))
+        traced, self._late = self._loop.traces(), next(self._in_turn)
+        loss = float(self._loop.step_on(*self._late))
         self.synchronise()
         self._compiled_anew |= self._loop.traces() != traced
         return KnownStep(loss, not self._compiled_anew)
@@ -121,7 +125,7 @@ class TensorFlowTrainer:
         if not self._needs_no_others:
             must_not_need_others(self._training, before)
             self._needs_no_others = True
-        return continue_reference(self._training, before, self._hardest)
+        return continue_reference(self._training, before, self._late, self._hardest)
 
     def synchronise(self) -> None:
         """As the loop says."""

@@ -67,10 +67,9 @@ class Training:
         return self.request.training
 
     @property
-    def late_batch(self) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
-        """What an update late in training is proved with: the gate's first batch, with other labels."""
-        x, y = self.batches[0]
-        return x, late_labels(y, self.classes)
+    def late_batches(self) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
+        """What updates late in training are proved with, in turn: the gate's batches, with other labels."""
+        return [(x, late_labels(y, self.classes)) for x, y in self.batches]
 
     @functools.cached_property
     def agree(self) -> Callable[[float], float]:

@@ -126,9 +126,8 @@ class TorchTrainer(ReplicaAProcess):
         self._counted.optimizer.step()
         return loss.detach()
 
-    def one_more(self) -> KnownStep:
-        """A step on the gate's first batch with other labels."""
-        loss = self._step(*placed(*self._data.share_of(self._data.late)))
+    def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
+        loss = self._step(*placed(*batch))
         return KnownStep(self.agree(float(loss)), same_program=True)
 
     def _mean(self, value: float) -> float:

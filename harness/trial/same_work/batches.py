@@ -96,10 +96,9 @@ class Data:
         return x[self._share], y[self._share]
 
     @functools.cached_property
-    def late(self) -> "Batch":
-        """What an update late in training is proved with: the gate's first batch with other labels."""
-        x, y = self.gate[0]
-        return x, late_labels(y, CLASSES)
+    def late(self) -> "list[Batch]":
+        """What updates late in training are proved with, in turn: the gate's batches with other labels."""
+        return [(x, late_labels(y, CLASSES)) for x, y in self.gate]
 
     def _random(self) -> "list[Batch]":
         return [random_batch(self._shape, CLASSES, self._size, GATE_SEED + k) for k in range(GATE_UPDATES)]

@@ -1,12 +1,14 @@
 """What trainers of the same work are alike in: how they are proved, and what they are not asked."""
 
+import functools
+import itertools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import Unsupported
-from harness.protocol.engine import Tracer
+from harness.protocol.engine import KnownStep, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
@@ -36,6 +38,8 @@ class SameWorkTrainer(ABC):
     staleness: dict[int, int] | None = None
     _request: Request
     _data: Data
+    _late: "tuple[Array, Array]"
+    """The global batch of the last `one_more`."""
 
     @property
     def ahead(self) -> int:
@@ -73,9 +77,22 @@ class SameWorkTrainer(ABC):
         """In this process alone, by gradients of each share and NumPy."""
         return self._single.reference(initial, self._data.gate, self._request.seed)
 
+    @functools.cached_property
+    def _in_turn(self) -> "Iterator[tuple[Array, Array]]":
+        return itertools.cycle(self._data.late)
+
+    def one_more(self) -> KnownStep:
+        """A step on one of the gate's batches with other labels, never on that of the call before."""
+        self._late = next(self._in_turn)
+        return self._known_step(self._data.share_of(self._late))
+
+    @abstractmethod
+    def _known_step(self, batch: "tuple[Array, Array]") -> KnownStep:
+        """One update on this process's share of a batch, by the program that is timed."""
+
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
         """As the first updates'."""
-        return self._single.reference(before, [self._data.late], self._request.seed)
+        return self._single.reference(before, [self._late], self._request.seed)
 
     def tracer(self, leads: bool) -> Tracer | None:
         """None is asked for (`refuse_what_is_tensorflows`)."""

@@ -80,7 +80,7 @@ def test_synthetic_data_lie_on_the_devices_and_no_iterator_stands_in_the_step(
     assert "MatMul" in ops(loop.program())
     assert "IteratorGetNext" not in ops(loop.program())
     assert of.optimizer.iterations.numpy() == 5
-    float(loop.step_on(*of.late_batch))
+    float(loop.step_on(*of.late_batches[0]))
     assert loop.traces() == 1
     assert of.input == [], "no pipeline was built"
 

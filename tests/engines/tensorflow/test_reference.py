@@ -326,7 +326,7 @@ def of_two_workers(tf: Any, layer: Callable[[], Any]) -> tuple[Any, Any]:
     """What one of two workers with a replica each has of such a training, and its state."""
     of = training(tf, lambda: [layer()], 2)
     of.cell.workers, of.cell.replicas, of.cell.asynchronous = 2, 1, False
-    of.late_batch, of.devices = BATCHES[1], types.SimpleNamespace(reference="CPU:0", names=())
+    of.late_batches, of.devices = BATCHES, types.SimpleNamespace(reference="CPU:0", names=())
     return of, capture(of.model, of.optimizer)
 
 

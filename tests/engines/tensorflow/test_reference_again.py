@@ -38,7 +38,7 @@ def times(draw: Callable[[], Any]) -> list[Any]:
 
 def of_one_process(of: Any) -> Any:
     """Such a training with all that a reference asks of it."""
-    of.batches, of.late_batch, of.unprovable, of.request.scratch = BATCHES, BATCHES[1], [], ""
+    of.batches, of.unprovable, of.request.scratch = BATCHES, [], ""
     of.request.others_limit_s = 0.0
     of.devices = types.SimpleNamespace(reference="CPU:0", names=("CPU:0",))
     of.cell = cell(strategy="mirrored", replicas=2, batch_size=BATCH // 2, global_batch_size=BATCH, optimizer="sgd")
@@ -64,7 +64,7 @@ def test_constants_of_a_generator_that_goes_on_between_builds_leave_first_and_la
     with pytest.raises(Unprovable, match="function builds another model each time") as first:
         run_reference(of, state)
     with pytest.raises(Unprovable) as late:
-        continue_reference(of, state, None)
+        continue_reference(of, state, BATCHES[1], None)
     assert str(late.value) == str(first.value)
 
 
@@ -76,7 +76,7 @@ def test_a_function_that_builds_other_variables_each_time_leaves_updates_unprove
     with pytest.raises(Unprovable, match="function builds another model each time"):
         run_reference(of, state)
     with pytest.raises(Unprovable, match="function builds another model each time"):
-        continue_reference(of, state, None)
+        continue_reference(of, state, BATCHES[1], None)
 
 
 def test_noise_that_is_drawn_anew_in_each_call_is_no_other_model(tf: Any) -> None:

@@ -24,7 +24,7 @@ class Loop(ABC):
 
     def __init__(self, training: "Training") -> None:
         self._training = training
-        self._repeated: Any = None
+        self._late: Any = None
         """Kept: taking a distributed iterator down can take seconds, or minutes where replicas wait for each other."""
 
     @property
@@ -48,26 +48,29 @@ class Loop(ABC):
 
     @abstractmethod
     def step_on(self, x: "Array", y: "Array") -> Any:
-        """One update on a global batch by the program that `run` drives; its loss, what `float` takes."""
+        """One update on the next of the late batches in turn, by the program that `run` drives; its loss, what `float`
+        takes."""
 
-    def repeated(self, x: "Array", y: "Array") -> Any:
-        """An iterator over one global batch again and again, of the same type as the pipeline's.
+    def late_in_turn(self) -> Any:
+        """An iterator over the late batches, again and again, of the same type as the pipeline's.
 
-        There is one: whatever asks again, for the same batch, goes on with it.
+        There is one, and each step takes one batch of it: whatever asks again goes on with it.
         """
+        import numpy as np
         import tensorflow as tf
 
-        if self._repeated is not None:
-            return self._repeated
-        endless, training = tf.data.Dataset.from_tensors((x, y)).repeat(), self._training
+        if self._late is not None:
+            return self._late
+        training = self._training
         if training.request.member is not None:
-            parts = training.own_parts(x), training.own_parts(y)
-            own = tf.data.Dataset.from_tensor_slices(parts).repeat()
+            of_each = [map(training.own_parts, batch) for batch in training.late_batches]
+            own = tf.data.Dataset.from_tensor_slices(tuple(map(np.concatenate, zip(*of_each, strict=True)))).repeat()
             endless = training.strategy.distribute_datasets_from_function(lambda _: own)
         else:
-            endless = training.distributed(endless)
-        self._repeated = iter(endless)
-        return self._repeated
+            stacked = tuple(map(np.stack, zip(*training.late_batches, strict=True)))
+            endless = training.distributed(tf.data.Dataset.from_tensor_slices(stacked).repeat())
+        self._late = iter(endless)
+        return self._late
 
     @abstractmethod
     def program(self) -> Any:

@@ -63,12 +63,12 @@ class CustomLoop(Loop):
     def step_on(self, x: Any, y: Any) -> "LossInShares":
         """The same step, its batch cut and placed as those before it.
 
-        An iterator for one batch costs a tenth of a second, but where this process has one replica, what is placed by
+        An iterator costs a tenth of a second, but where this process has one replica, what is placed by
         hand has another type than what an iterator gives, and the step would be compiled anew.
         """
         training = self._training
         by_hand = training.source.on_device or (len(training.devices.names) > 1 and training.request.member is None)
-        batch = on_replicas(training, x, y) if by_hand else next(self.repeated(x, y))
+        batch = on_replicas(training, x, y) if by_hand else next(self.late_in_turn())
         return LossInShares(training, self._step(*batch))
 
     def _calibrate(self, batches: Iterator[tuple[Any, ...]]) -> None:

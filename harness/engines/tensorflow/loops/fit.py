@@ -59,7 +59,7 @@ class FitLoop(Loop):
         """The function that fit calls for every step; the mean that Keras reports begins anew before it."""
         self._training.model.reset_metrics()
         placed = self._training.source.on_device
-        return self._step(iter([on_replicas(self._training, x, y)]) if placed else self.repeated(x, y))["loss"]
+        return self._step(iter([on_replicas(self._training, x, y)]) if placed else self.late_in_turn())["loss"]
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""

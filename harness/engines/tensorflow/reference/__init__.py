@@ -97,8 +97,10 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, coarsest_arithmetic(training), sight)
 
 
-def continue_reference(training: Training, before: Sequence[VariableState], fault: str | None) -> Reference:
-    """One update on the late batch from the state `before`; its sight is of one `fault`, or of all where it is None.
+def continue_reference(
+    training: Training, before: Sequence[VariableState], batch: "Batch", fault: str | None
+) -> Reference:
+    """One update on a late batch from the state `before`; its sight is of one `fault`, or of all where it is None.
 
     Nobody else will come to that state, so it is not kept; the model is built anew, since what an own optimizer or
     layer counts in Python would age in one that is used again as it ages in the step. Its shares are traced, which is
@@ -107,7 +109,7 @@ def continue_reference(training: Training, before: Sequence[VariableState], faul
     """
     if training.unprovable:
         raise Unprovable(training.unprovable[0])
-    return _compute(training, before, [training.late_batch], fault, traced=training.cell.device != "tpu")
+    return _compute(training, before, [batch], fault, traced=training.cell.device != "tpu")
 
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:

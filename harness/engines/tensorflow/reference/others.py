@@ -35,7 +35,7 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
         taken = device.start([state.copies[0] for state in before])
         own = training.cell.replicas
         far = [_moved(values, by_replica) if r >= own else values for r, values in enumerate(taken)]
-        shares, others = (device.shares(training.late_batch, state) for state in (taken, far))
+        shares, others = (device.shares(training.late_batches[0], state) for state in (taken, far))
     tolerance = STATE_TOLERANCE[coarsest_arithmetic(training)]
     for share, other in zip(shares[own:], others[own:], strict=True):
         for a, b in zip(_computed(training, share), _computed(training, other), strict=True):

@@ -74,7 +74,7 @@ def test_batches_lie_on_the_device_in_their_order(tf: Any, name: str, tmp_path: 
     assert {tensor.device for batch in (first, second, third) for tensor in batch} == {DEVICE}
     assert [float(tf.reduce_mean(x)) for x, _ in (first, second)] == [1.0, 2.0]
     assert (third[0].shape, third[1].dtype) == ((BATCH, *SHAPE), tf.int32)
-    again = of.distributed(tf.data.Dataset.from_tensors(of.late_batch).repeat())
+    again = of.distributed(tf.data.Dataset.from_tensors(of.late_batches[0]).repeat())
     assert again.element_spec == of.distributed(of.dataset()).element_spec, "the gate's last proof would compile anew"
 
 
@@ -146,7 +146,9 @@ def test_both_loops_train_without_a_strategy_as_with_one_and_trace_their_step_on
         driver = loop(of)
         driver.run(pace)
         traced = driver.traces()
-        float(driver.step_on(*of.late_batch))
+        for x, y in of.late_batches:
+            due = float(tf.reduce_mean(of.loss(y, of.model(x))))
+            assert float(driver.step_on(x, y)) == pytest.approx(due, rel=1e-5), "each late batch has its turn"
         assert driver.traces() == traced
         losses[name] = pace.losses
     assert losses["none"] == pytest.approx(losses["one_device"], rel=1e-6)
