@@ -18,11 +18,16 @@ from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
-from harness.trial.ending import plain_ending
+from harness.trial.ending import plain_ending, refuse_other_axes
 from harness.trial.judgement import sight_of
 from harness.trial.sums import judge_sums, known_values
 
 NUMBERS, RATE = 1000, 0.1
+TAKEN = frozenset(
+    {"device", "strategy", "replicas", "batch_size", "batch_scope", "global_batch_size", "cross_device_op"}
+    | {"model", "data", "optimizer", "loop", "engine"}
+)
+"""Keys of a cell that this engine knows; any other but at its default is refused."""
 Array = NDArray[np.float64]
 
 
@@ -150,6 +155,7 @@ class Means:
         return plain_ending(error)
 
     def trainer(self, request: Request) -> Mean:
+        refuse_other_axes(request.cell, TAKEN, "a mean")
         return Mean(request)
 
     def tasks(self) -> Mapping[str, Task]:

@@ -6,19 +6,23 @@ from pathlib import Path
 from harness.cli._completion import told_names
 from harness.cli._options import NAMES_MARK
 from harness.spec.axes import SETTINGS, TABLE, Settings
-from harness.spec.collective import OF_COLLECTIVE
-from harness.spec.pipeline import OF_PIPELINE
+from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE
+from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.spec.text import text_of
+from harness.spec.work import fields_of
 
 PAGE = Path(__file__).with_name("records.md")
 MARKS = {
     "axes": ("<!-- axes: begin -->", "<!-- axes: end -->"),
     "settings": ("<!-- settings: begin -->", "<!-- settings: end -->"),
+    "collective": ("<!-- collective: begin -->", "<!-- collective: end -->"),
+    "pipeline": ("<!-- pipeline: begin -->", "<!-- pipeline: end -->"),
 }
 
 
 def tables() -> Mapping[str, str]:
-    """The Markdown between the marks: axes and settings of a run, with what a spec that is silent asks for."""
+    """The Markdown between the marks: axes and settings of a run, with what a spec that is silent asks for, and which
+    axes other kinds of work have."""
     axes = []
     for key, axis in TABLE.items():
         spelled = {name: asked.help for name, asked in axis.kinds.items()}
@@ -30,7 +34,9 @@ def tables() -> Mapping[str, str]:
     for key, setting in SETTINGS.items():
         default = Settings.model_fields[key].get_default(call_default_factory=True)
         settings.append((f"`{key}`", _told(key, setting.help), _listed([default])))
-    return {"axes": _markdown(axes), "settings": _markdown(settings)}
+    return {"axes": _markdown(axes), "settings": _markdown(settings)} | {
+        work: ", ".join(f"`{key}`" for key in fields_of(work)) for work in (COLLECTIVE, PIPELINE)
+    }
 
 
 def written(page: str) -> str:

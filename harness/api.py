@@ -229,25 +229,29 @@ def ab(
     from harness.run.kinds.ab import decide
     from harness.run.kinds.decision import settings_for
 
-    plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": max_blocks}
+    plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": _blocks(max_blocks)}
     where = {"python_a": python_a, "python_b": python_b, "rev_a": rev_a, "rev_b": rev_b}
-    if max_blocks is not None and not 2 <= max_blocks <= MOST_BLOCKS:
-        raise UsageError(f"max_blocks: given {max_blocks}, expected 2 to {MOST_BLOCKS}")
     folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
     if resume is not None:
         return ComparisonResult(comparison_of(load_run(_resumed("ab", resume, results, given, quiet)), folder))
-    one, other = (None if python is None else os.fspath(python) for python in (python_a, python_b))
-    sides = _sides(spec, keys, (a, b), (one, other), (rev_a, rev_b))
+    sides = _sides(spec, keys, (a, b), (python_a, python_b), (rev_a, rev_b))
     settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
     run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
     return ComparisonResult(comparison_of(run, folder))
+
+
+def _blocks(most: int | None) -> int | None:
+    """`max_blocks`; UsageError where it is out of bounds."""
+    if most is not None and not 2 <= most <= MOST_BLOCKS:
+        raise UsageError(f"max_blocks: given {most}, expected 2 to {MOST_BLOCKS}")
+    return most
 
 
 def _sides(
     spec: PathName | None,
     keys: Mapping[str, Any],
     own: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None],
-    pythons: Both,
+    pythons: tuple[PathName | None, PathName | None],
     revisions: Both,
 ) -> tuple[Side, Side]:
     """Sides A and B: what `spec` and `keys` give both, with each one's `own` keys laid over it. Raises UsageError."""
@@ -258,7 +262,8 @@ def _sides(
     refuse_what_is_of_the_comparison(keys)
     base = {**({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
     a, b = map(_texts, SIDE_NAMES, own)
-    return sides_of(base, a, b, pythons=pythons, revisions=revisions, windowed=True)
+    one, other = (None if python is None else os.fspath(python) for python in pythons)
+    return sides_of(base, a, b, pythons=(one, other), revisions=revisions, windowed=True)
 
 
 @_checked

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.analysis.estimates.power import clopper_pearson
 from harness.record import Run, TrialRecord
 from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.trial import Plant
+from harness.record.validation import Effect, ValidationRecord
 from harness.spec.cell import Cell
-from tests.comparisons import MIRRORED, as_run, scaled
+from tests.comparisons import MIRRORED, as_run, scaled, validation
 from tests.synthetic import make_run
 
 RUN_ID = "validation-run"
@@ -93,3 +95,39 @@ def _crashed(record: TrialRecord) -> TrialRecord:
     return record.model_copy(
         update={"status": "crashed", "phase": "build", "reason": "signal 11", **dict.fromkeys(gone)}
     )
+
+
+def effect(
+    slower: int = 0,
+    of: int = 20,
+    plant: str | None = None,
+    share: float = 0.0,
+    faster: int = 0,
+    undecided: int = 0,
+    **changes: Any,
+) -> Effect:
+    """Decisions of which so many were slower, faster and undecided, the rest equivalent."""
+    same = of - slower - faster - undecided
+    values: dict[str, Any] = {
+        "cell": MIRRORED,
+        "plant": plant,
+        "share": share,
+        "verdicts": {"slower": slower, "faster": faster, "undecided": undecided, "equivalent": same},
+        "slower": clopper_pearson(slower, of),
+        "equivalent": clopper_pearson(same, of),
+        "false_alarms": None if plant else clopper_pearson(slower + faster, of),
+        "measured": 0.0,
+        "blocks_median": 6,
+        "blocks_most": 12,
+        "seconds_median": 60.0,
+        "seconds_most": 120.0,
+    }
+    return Effect(**{**values, **changes})
+
+
+def planted(slower: int, of: int = 20, share: float = 0.05, kind: str = "device_work", **changes: Any) -> Effect:
+    return effect(slower, of, kind, share, **changes)
+
+
+def record(*effects: Effect, **changes: Any) -> ValidationRecord:
+    return validation(effects=list(effects), **changes)

@@ -23,43 +23,47 @@ EXAMPLES = (
     "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 2"
 )
 WAYS, COMPRESSIONS = ("local", "dask", "beam"), ("none", "gzip", "zlib")
+SourceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A source as --data of sweep takes it: photographs:NUMBER, tfds:NAME, folder:PATH for images as "
+        "PATH/CLASS/*.jpg, your own as package.module:function.",
+    ),
+]
+TargetFolder = Annotated[Path, typer.Argument(metavar="TARGET", help="The folder for the files.")]
+ShardCount = Annotated[int | None, typer.Option("--shards", metavar="N", min=1, max=99_999, help="Files. Default: 16.")]
+CompressionName = Annotated[
+    str,
+    typer.Option("--compression", metavar="none|gzip|zlib", help="Of each file.", autocompletion=lambda: COMPRESSIONS),
+]
+WayName = Annotated[
+    str,
+    typer.Option(
+        "--with",
+        metavar="local|dask|beam",
+        help="Who runs the processes, all on this machine; the files are the same.",
+        autocompletion=lambda: WAYS,
+    ),
+]
+ProcessCount = Annotated[
+    int | None, typer.Option("--processes", metavar="N", min=1, max=4096, help="Default: one for each core.")
+]
+DataFolder = Annotated[
+    str, typer.Option("--data-dir", metavar="DIR", help="Where sources keep what they download or make.")
+]
+Quietly = Annotated[bool, typer.Option("--quiet", help="Say the end only.")]
 
 
 def command(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A source as --data of sweep takes it: photographs:NUMBER, tfds:NAME, folder:PATH for images as "
-            "PATH/CLASS/*.jpg, your own as package.module:function.",
-        ),
-    ],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The folder for the files.")],
-    shards: Annotated[
-        int | None, typer.Option("--shards", metavar="N", min=1, max=99_999, help="Files. Default: 16.")
-    ] = None,
-    compression: Annotated[
-        str,
-        typer.Option(
-            "--compression", metavar="none|gzip|zlib", help="Of each file.", autocompletion=lambda: COMPRESSIONS
-        ),
-    ] = "none",
-    by: Annotated[
-        str,
-        typer.Option(
-            "--with",
-            metavar="local|dask|beam",
-            help="Who runs the processes, all on this machine; the files are the same.",
-            autocompletion=lambda: WAYS,
-        ),
-    ] = "local",
-    processes: Annotated[
-        int | None, typer.Option("--processes", metavar="N", min=1, max=4096, help="Default: one for each core.")
-    ] = None,
-    data_dir: Annotated[
-        str, typer.Option("--data-dir", metavar="DIR", help="Where sources keep what they download or make.")
-    ] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say the end only.")] = False,
+    source: SourceName,
+    target: TargetFolder,
+    shards: ShardCount = None,
+    compression: CompressionName = "none",
+    by: WayName = "local",
+    processes: ProcessCount = None,
+    data_dir: DataFolder = "",
+    quiet: Quietly = False,
     json_out: AsJson = False,
 ) -> int:
     """Run the verb."""

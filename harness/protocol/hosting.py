@@ -89,6 +89,20 @@ class Child(Protocol):
         """Forget it, and give back what was taken for it; call it once it has ended."""
 
 
+class OneProcess:
+    """Of a child that is one process what it says of several."""
+
+    who = ""
+
+    def awaited(self) -> str:
+        """Nobody else is."""
+        return ""
+
+    def cluster(self) -> ClusterRecord | None:
+        """It is one process."""
+        return None
+
+
 class ForkServer(Protocol):
     """A preloaded process that children are forked from."""
 

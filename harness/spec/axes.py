@@ -254,38 +254,39 @@ class Axes(BaseModel):
         works=PIPELINES,
         help="batches that the input pipeline makes ahead, besides the two between it and the step; "
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
-        competes=True, tried=(2, 4), shown_by=INPUT,
+        competes=True, stage="batch", tried=(2, 4), shown_by=INPUT,
     )] = 2
     cache: Annotated[Cache, Axis(
         works=PIPELINES,
         help="where examples are kept once they are decoded: {names}; auto is memory, where all fit into 1 GiB",
-        asked=("auto",), competes=True, tried=("auto", "none"), shown_by=INPUT,
+        asked=("auto",), competes=True, stage="cache", tried=("auto", "none"), shown_by=INPUT,
     )] = "auto"
     parallel_calls: Annotated[Whole, Axis(
         works=PIPELINES,
         help="examples, or blocks of them, that are decoded at a time; 0 is TensorFlow's choice", asked=(0,),
-        value=Natural, competes=True, tried=(0, 1), shown_by=INPUT,
+        value=Natural, competes=True, stage="decode", tried=(0, 1), shown_by=INPUT,
     )] = 0
     interleave: Annotated[Whole, Axis(
         works=PIPELINES,
         help="files that are read side by side, an example of each in turn; 0 is one file after the other; of "
-        "tfrecord:GLOB and photographs", asked=(0,), value=Natural, competes=True, tried=(0, 2),
+        "tfrecord:GLOB and photographs", asked=(0,), value=Natural, competes=True, stage="source", tried=(0, 2),
         tried_with={"data": "photographs:16"}, shown_by=INPUT,
     )] = 0
     shuffle_buffer: Annotated[Whole, Axis(
         works=PIPELINES,
         help="examples to draw the next one from; 1 keeps the order, 0 is all of them, as far as 1 GiB holds them",
-        asked=(0,), value=Natural, competes=True, tried=(0, 64), shown_by=INPUT,
+        asked=(0,), value=Natural, competes=True, stage="shuffle", tried=(0, 64), shown_by=INPUT,
     )] = 0
     deterministic: Annotated[bool, Axis(
         works=PIPELINES,
         help="examples leave parallel calls in the order in which they came: {names}", asked=(True,), competes=True,
-        label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False), shown_by=INPUT,
+        stage="source", label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False),
+        shown_by=INPUT,
     )] = True
     data_service: Annotated[Whole, Axis(
         works=PIPELINES,
         help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
-        value=ServiceWorkers, competes=True, tried=(0, 1), tried_with={"cache": "none"}, shown_by=INPUT,
+        value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1), tried_with={"cache": "none"}, shown_by=INPUT,
     )] = 0
     engine: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),

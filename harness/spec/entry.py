@@ -11,6 +11,8 @@ from harness.spec.catalogue import StrategyTraits
 KEEP: Any = object()
 """As `Axis.base`: the base case has the cell's own value."""
 Registry = Literal["devices", "strategies", "cross_device_ops", "models", "data", "optimizers", "loops"]
+InputStage = Literal["source", "decode", "cache", "shuffle", "batch"]
+"""What an input pipeline is made of, in its order."""
 Word = Callable[[Any], str]
 """What a name of the cell says of an axis; empty where it says nothing."""
 
@@ -80,6 +82,9 @@ class Axis:
     """Kinds of work, by tag, whose cells have it as trainings do (`harness.spec.work`)."""
     takers: Takers | None = None
     """Strategies that it is of; None is all."""
+    stage: InputStage | None = None
+    """Of an axis of the input, the first stage that its value changes: one that is cut off before has no use for it.
+    None of those that are cut off has the default in its place."""
     base: Any = KEEP
     """What the base case of a cell has; KEEP is the cell's own value."""
     depth: int = 7

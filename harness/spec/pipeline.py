@@ -5,14 +5,14 @@ step on batches that lie on its device already: by it a pipeline is the limit or
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
 
-from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, Axes, Cache, is_own_code
+from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, TABLE, Axes, Cache, is_own_code
 from harness.spec.cell import TrainingCell, without_defaults
-from harness.spec.entry import Asked
+from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import head, sayings
 from harness.spec.quantity import Work, of_examples
@@ -23,13 +23,7 @@ APPETITE = next(kind for kind in FEEDING if kind != PIPELINE)
 Cut = Literal["", "source", "decode", "cache", "shuffle"]
 CUTS: tuple[Cut, ...] = get_args(Cut)[1:]
 """Stages behind which a pipeline can be cut, in their order; what is whole batches and prefetches besides."""
-_NEEDED_BY: Mapping[Cut, frozenset[str]] = {
-    "source": frozenset({"interleave", "deterministic"}),
-    "decode": frozenset({"interleave", "deterministic", "parallel_calls", "data_service"}),
-    "cache": frozenset({"interleave", "deterministic", "parallel_calls", "data_service", "cache"}),
-    "shuffle": frozenset({"interleave", "deterministic", "parallel_calls", "data_service", "cache", "shuffle_buffer"}),
-}
-"""Axes of the input that make what lies before a cut."""
+_ORDER = get_args(InputStage)
 OF_PIPELINE = {
     "cut": Asked(
         kind=Literal[CUTS],
@@ -52,12 +46,9 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
         intra_op_threads: int = 0
         engine: str = ""
 
-    class _Input(_Fed):
-        prefetch: int = 0
+    class _Input(_Fed):  # what code reads of them
         cache: Cache = "auto"
-        parallel_calls: int = 0
         interleave: int = 0
-        shuffle_buffer: int = 0
         deterministic: bool = True
         data_service: int = 0
 else:
@@ -178,8 +169,14 @@ class PipelineCell(_OfModel, _Input):
             cut = "decode"
         if cut == "decode" and is_own_code(self.data):
             cut = "source"
-        later = set(_Input.model_fields) - set(_Fed.model_fields) - _NEEDED_BY[cut]
-        return self.model_copy(update={"cut": cut, **{key: Axes.model_fields[key].default for key in later}})
+        later = _ORDER[_ORDER.index(cut) + 1 :]
+        idle = [key for key in type(self).model_fields if key in TABLE and TABLE[key].stage in later]
+        return self.model_copy(update={"cut": cut, **{key: Axes.model_fields[key].default for key in idle}})
+
+    @property
+    def axes(self) -> Axes:
+        """Its keys as a training's, whose pipeline it is; axes that it has not are at their default, or not there."""
+        return Axes.model_construct(**{key: self.get(key) for key in type(self).model_fields if key in TABLE})
 
     @property
     def appetite(self) -> AppetiteCell:

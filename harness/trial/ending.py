@@ -1,14 +1,15 @@
-"""How a trial that raised has ended: which status, which reason, and the evidence."""
+"""How a trial that raised has ended: which status, which reason, and the evidence; and what no trial is begun for."""
 
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.errors import HarnessError, Unsupported
 from harness.protocol.engine import Ending
+from harness.spec.cell import Cell
 
 EVIDENCE_CHARACTERS = 4000
 
@@ -59,3 +60,11 @@ def traceback_without_paths() -> str:
     for name in ("purelib", "platlib", "stdlib"):
         text = text.replace(sysconfig.get_path(name) + os.sep, "")
     return text.replace(str(Path.cwd()) + os.sep, "")[-EVIDENCE_CHARACTERS:]
+
+
+def refuse_other_axes(cell: Cell, taken: Collection[str], title: str) -> None:
+    """Unsupported where a key of `cell` is away from its default and not among those that the engine of a `title` has
+    `taken` into account: it would be without effect, and the cell would have a name of its own all the same."""
+    for key, field in type(cell).model_fields.items():
+        if key not in taken and cell.get(key) != field.default:
+            raise Unsupported(f"{key}: {title} has nothing that it would change; leave the flag out")

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.own_engine import Means
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
 from harness.registry import registered
+from tests.synthetic import make_cell
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -145,6 +149,16 @@ def test_the_engine_goes_through_a_sweep_by_the_command_that_is_printed(tmp_path
     trials = [json.loads(line) for line in lines]
     assert {trial["status"] for trial in trials} == {"ok"}, [(t["cell"], t["reason"]) for t in trials]
     assert {(t["cell"]["strategy"], t["cell"]["replicas"]) for t in trials} == {("none", 1), ("turns", 1), ("turns", 2)}
+
+
+def test_the_engine_refuses_an_axis_that_would_be_without_effect() -> None:
+    keys = {"device": "thread", "strategy": "none", "replicas": 1, "model": "mean", "data": "normal"}
+    cell = make_cell("none", 1).model_copy(update={**keys, "optimizer": "descent", "loop": "plain"})
+    request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    assert Means().trainer(request).ahead == 0
+    other = request.model_copy(update={"cell": cell.model_copy(update={"cache": "none"})})
+    with pytest.raises(Unsupported, match=r"^cache: a mean has nothing that it would change; leave the flag out$"):
+        Means().trainer(other)
 
 
 @pytest.mark.slow

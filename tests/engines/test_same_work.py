@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
+from harness.spec.axes import TABLE
+from harness.spec.cell import TrainingCell
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import resized
 from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.trainer import TAKEN, refuse_what_is_tensorflows
+from tests.axes import pair_of
 
 ROOT = Path(__file__).parents[3]
 OF_JAX = """
@@ -212,3 +218,28 @@ def test_weights_are_as_many_and_of_the_spread_of_glorots_initialiser() -> None:
     limit = (6 / 1024) ** 0.5
     assert 0.99 * limit < abs(kernel).max() <= limit
     assert kernel.std() == pytest.approx(limit / 3**0.5, rel=0.01)
+
+
+def refused(cell: TrainingCell) -> str:
+    """What an engine beside TensorFlow says of a cell; empty where it takes it."""
+    request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    try:
+        refuse_what_is_tensorflows(request, "Mine", "compiles nothing")
+    except Unsupported as unsupported:
+        return str(unsupported)
+    return ""
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_no_axis_is_without_effect_on_the_other_engines(key: str) -> None:
+    assert key in TAKEN or any(refused(cell) for cell in pair_of(key))
+
+
+def test_an_axis_that_nobody_told_the_other_engines_of_is_refused_away_from_its_default() -> None:
+    class Wider(TrainingCell):
+        added: int = 0
+
+    plain = pair_of("engine")[0].model_dump()
+    assert refused(Wider(**plain)) == ""
+    expected = "added: Mine has nothing that it would change; leave the flag out"
+    assert refused(Wider(**plain, added=1)) == expected

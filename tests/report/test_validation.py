@@ -1,69 +1,26 @@
 """A validation as tables and sentences: what is promised beside what was found, and nothing that was not measured."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from harness.analysis import summarise
 from harness.analysis.estimates.power import clopper_pearson
 from harness.analysis.validation.summary import validation_of
-from harness.record.validation import Effect, Floor, PlantSize, Rate, Rule, Spread, TurnCost, ValidationRecord
-from harness.report.tables.sweep import ranking_table
+from harness.record.validation import Effect, Floor, PlantSize, Rule, Spread
 from harness.report.tables.table import Table
 from harness.report.tables.validation import (
     effects_table,
     goals_table,
-    pooled_rate,
-    rate,
-    summary_words,
     tools_table,
     validation_lines,
     validation_tables,
 )
-from harness.report.words.method import validated
 from harness.report.words.text import NOTHING
-from tests.comparisons import MIRRORED, validation
-from tests.synthetic import make_cell, make_run
-from tests.validations import Arm, Round, validation_run
+from tests.comparisons import MIRRORED
+from tests.synthetic import make_cell
+from tests.validations import Arm, Round, effect, planted, record, validation_run
 
 ONE = make_cell("none", 1)
-
-
-def effect(
-    slower: int = 0,
-    of: int = 20,
-    plant: str | None = None,
-    share: float = 0.0,
-    faster: int = 0,
-    undecided: int = 0,
-    **changes: Any,
-) -> Effect:
-    """Decisions of which so many were slower, faster and undecided, the rest equivalent."""
-    same = of - slower - faster - undecided
-    values: dict[str, Any] = {
-        "cell": MIRRORED,
-        "plant": plant,
-        "share": share,
-        "verdicts": {"slower": slower, "faster": faster, "undecided": undecided, "equivalent": same},
-        "slower": clopper_pearson(slower, of),
-        "equivalent": clopper_pearson(same, of),
-        "false_alarms": None if plant else clopper_pearson(slower + faster, of),
-        "measured": 0.0,
-        "blocks_median": 6,
-        "blocks_most": 12,
-        "seconds_median": 60.0,
-        "seconds_most": 120.0,
-    }
-    return Effect(**{**values, **changes})
-
-
-def planted(slower: int, of: int = 20, share: float = 0.05, kind: str = "device_work", **changes: Any) -> Effect:
-    return effect(slower, of, kind, share, **changes)
-
-
-def record(*effects: Effect, **changes: Any) -> ValidationRecord:
-    return validation(effects=list(effects), **changes)
 
 
 def column(table: Table, name: str) -> list[str]:
@@ -356,61 +313,3 @@ def test_every_row_of_every_table_has_a_text_for_every_column() -> None:
         for table in validation_tables(one):
             assert all(len(row) == len(table.columns) for row in table.rows)
             assert all(isinstance(text, str) and text for row in table.rows for text in row)
-
-
-# sentences
-
-
-def test_the_floors_and_the_smallest_effect_are_sentences() -> None:
-    floors = [
-        Floor(cell=MIRRORED, paired=0.0061, unpaired=0.0823, smallest_effect=0.024),
-        Floor(cell=ONE, paired=0.004),
-    ]
-    first, second = validation_lines(record(effect(), floors=floors))
-    assert first == (
-        f"{MIRRORED.label}: noise floor for δ 0.6% taking turns, 8.2% for runs at different times; "
-        "smallest slow-down found with 90 % power: 2.4%"
-    )
-    assert second == f"{ONE.label}: noise floor for δ 0.4% taking turns; " + (
-        "smallest slow-down found with 90 % power: not known"
-    )
-
-
-def test_what_a_turn_costs_is_said_in_the_findings_and_beside_absolute_throughputs() -> None:
-    cost = TurnCost(cell=MIRRORED, trials=300, longer=0.027, low=0.025, high=0.03)
-    found = record(effect(), floors=[], turns=[cost])
-    [said] = validation_lines(found)
-    assert f"by {MIRRORED.label} +2.7% [+2.5%, +3.0%]: absolute throughputs are lower by up to as much" in said
-    assert said[1:] in validated(found).here
-    assert "follows another" not in validated(record(effect())).here
-    summary = summarise(*make_run())
-    work, noise = summary.workloads[0], replace(summary.noise, turn=None)
-    assert (
-        f"this run does not tell: too few windows came after one of the same trial. 'validate' found here: {said}"
-        in (ranking_table(work, noise, found).note)
-    )
-    assert "'validate' measures it." in ranking_table(work, noise, record(effect())).note
-
-
-def test_what_is_not_complete_or_quick_says_so_and_how_to_go_on() -> None:
-    said = " ".join(validation_lines(record(effect(), complete=False, quick=True, floors=[])))
-    assert "python -m harness validate --resume validation-run" in said
-    assert "quick" in said
-    assert validation_lines(record(effect(), floors=[])) == ()
-
-
-def test_a_comparison_cites_false_alarms_with_their_limit() -> None:
-    words = summary_words(record(effect(of=30), effect(of=30, cell=ONE), planted(3)))
-    assert "0 false alarms in 60 decisions" in words
-    assert "at most 4.9%" in words
-    assert "run validation-run" in words
-    assert "hold 0" not in words
-    counted = summary_words(record(effect(of=108, holds=clopper_pearson(103, 108))))
-    assert "103 of 108 [89.5 – 98.5 %] intervals hold 0, as 95 % should" in counted
-
-
-def test_a_rate_of_nothing_is_nothing() -> None:
-    assert rate(Rate(count=0, of=0, low=0, high=1)) == NOTHING
-    assert rate(clopper_pearson(58, 60)) == "58 of 60 [88 – 100 %]"
-    assert pooled_rate([None, clopper_pearson(1, 4), clopper_pearson(2, 6)]) == clopper_pearson(3, 10)
-    assert pooled_rate([None]).of == 0

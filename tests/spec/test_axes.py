@@ -17,6 +17,7 @@ from harness.analysis.comparison.axis import along, value_of
 from harness.analysis.history.series import Series
 from harness.analysis.ranking import RankingScope
 from harness.analysis.summary import RunSummary, summarise
+from harness.errors import UsageError
 from harness.plan.blocks import make_plan
 from harness.record.imported import PublishedFigure
 from harness.record.trial import Executed, Resources, TrialRecord
@@ -199,11 +200,18 @@ def test_a_panel_of_curves_has_its_points_apart_and_the_ideal_line_of_their_own_
             assert row["ideal"] == pytest.approx(ideal)
 
 
+def on_twice_the_replicas(cell: TrainingCell) -> TrainingCell:
+    """A cell like it that has something to reduce."""
+    strategy = "mirrored" if cell.strategy == "none" else cell.strategy
+    return cell.model_copy(update={"strategy": strategy, "replicas": 2 * cell.replicas, SIZE: 2 * cell.get(SIZE)})
+
+
 @every_axis
 def test_the_table_of_ops_sets_nothing_else_side_by_side(key: str) -> None:
-    summary, (a, b) = measured(key)
+    a, b = map(on_twice_the_replicas, pair_of(key))
+    summary = summarise(*make_run([a, b], faults=False))
     groups = [[result.cell_id for result in group.results] for work in summary.workloads for group in work.ops]
-    assert together(groups, a, b) == (TABLE[key].side_by_side and a.replicas_in_sync > 1)
+    assert together(groups, a, b) == TABLE[key].side_by_side
 
 
 @every_axis
@@ -263,6 +271,16 @@ def test_a_comparison_along_an_axis_pairs_its_values_and_no_other_axis_does(key:
     assert {cell.cell_id for cell in pair} == {a.cell_id, b.cell_id}
     for other in TABLE:
         assert other == key or value_of(a, other) == value_of(b, other)
+
+
+@every_axis
+def test_a_comparison_along_another_axis_pairs_no_two_values(key: str) -> None:
+    other = "precision" if key != "precision" else "loop"
+    a, b = pair_of(key)
+    cells = [a, b.model_copy(update={other: TABLE[other].tried[1]})]
+    manifest, _ = make_run(cells, faults=False)
+    with pytest.raises(UsageError, match=f"no cell at another {other} equals one at {other} "):
+        along(manifest, cells, other)
 
 
 @every_axis

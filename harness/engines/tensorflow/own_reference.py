@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.own_sight import OF_SEVERAL, Optimizers, PlantedGradients, Shown, furthest
+from harness.engines.tensorflow.own_sight import OF_SEVERAL, LossesAndState, Optimizers, PlantedGradients, furthest
 from harness.errors import Unprovable, UsageError
 from harness.protocol.messages import Request
 from harness.record.checks import FAULTS
@@ -41,7 +41,7 @@ class OwnReference:
     `sight` is that of `Checks`, None where it is not known, with the reason `unseen`.
     """
 
-    shown: Shown = field(default_factory=Shown)
+    shown: LossesAndState = field(default_factory=LossesAndState)
     reason: str | None = None
     precision: str = "float32"
     replicas: int = 0
@@ -143,7 +143,9 @@ def _apart(request: Request, steps: int, fault: str | None = None) -> OwnReferen
     if not text:
         return OwnReference(reason="the step run uncompiled ended its process")
     answer = json.loads(text)
-    return OwnReference(**{**answer, "shown": Shown(**{of: tuple(found) for of, found in answer["shown"].items()})})
+    return OwnReference(
+        **{**answer, "shown": LossesAndState(**{of: tuple(found) for of, found in answer["shown"].items()})}
+    )
 
 
 def _be_the_reference(parent: int, request: Request, steps: int, fault: str | None, writing: int) -> None:
@@ -172,7 +174,7 @@ def _uncompiled(request: Request, steps: int, fault: str | None = None) -> OwnRe
             if not getattr(step, "eager_reference", True):
                 return OwnReference(reason="the step says eager_reference = False")
             losses = tuple(as_number(path, step()) for _ in range(steps))
-        shown = Shown(losses, made.slots())
+        shown = LossesAndState(losses, made.slots())
         return OwnReference(shown, precision=keras.config.dtype_policy().name, replicas=planted.replicas)
     except Exception as error:  # noqa: BLE001  a step that cannot run uncompiled may be right all the same
         return OwnReference(reason=f"the step cannot run uncompiled: {classify(error)[1]}")
@@ -191,7 +193,7 @@ def _read_all(reading: int, deadline: float) -> bytes | None:
         text += data
 
 
-def compare_shown(got: Shown, expected: Shown, precision: str) -> str | None:
+def compare_shown(got: LossesAndState, expected: LossesAndState, precision: str) -> str | None:
     """None when what was shown agrees within the tolerance of `precision`, else the evidence in words."""
     worst = furthest(got, expected, precision)
     if worst.share <= 1:

@@ -18,7 +18,7 @@ OF_SEVERAL = ("missing", "averaged")
 
 
 @dataclass(frozen=True)
-class Shown:
+class LossesAndState:
     """What the gate's steps of one process showed: each one's loss, and afterwards the norm of each optimizer's slots,
     in the order in which the optimizers were made."""
 
@@ -111,7 +111,7 @@ class PlantedGradients:
 
 
 @dataclass(frozen=True)
-class ShownNumber:
+class NumberApart:
     """A number that was shown, beside the one that is `wanted`; `share` is the difference ÷ what is allowed."""
 
     name: str
@@ -126,15 +126,15 @@ class ShownNumber:
         return share_of_limit(error, self.allowed) if error else 0.0
 
 
-def furthest(got: Shown, expected: Shown, precision: str) -> ShownNumber:
+def furthest(got: LossesAndState, expected: LossesAndState, precision: str) -> NumberApart:
     """The number that is furthest from what is expected: a loss is allowed the tolerance of `precision` of the largest
     loss, a state of itself."""
     tolerance = STATE_TOLERANCE.get(precision, STATE_TOLERANCE["float32"])
     largest = max((abs(loss) for loss in expected.losses if math.isfinite(loss)), default=0.0)
     sizes = [largest] * len(expected.losses) + list(expected.slots)
-    made = ShownNumber("the number of optimizers", len(got.slots), len(expected.slots), 0.0)
+    made = NumberApart("the number of optimizers", len(got.slots), len(expected.slots), 0.0)
     compared = [
-        ShownNumber(name, value, wanted, tolerance * size)
+        NumberApart(name, value, wanted, tolerance * size)
         for (name, value), (_, wanted), size in zip(got.named(), expected.named(), sizes, strict=False)
     ]
     return max([made, *compared], key=lambda number: number.share)

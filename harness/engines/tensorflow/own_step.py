@@ -22,7 +22,7 @@ from harness.engines.tensorflow.own_reference import (
     compare_shown,
     run_own_reference,
 )
-from harness.engines.tensorflow.own_sight import Optimizers, Shown
+from harness.engines.tensorflow.own_sight import LossesAndState, Optimizers
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.trace import tracer_of
 from harness.errors import UsageError
@@ -122,7 +122,7 @@ class OwnStep(Attempt):
         return synchronise
 
     def _judge_first(self, losses: list[float], reference: OwnReference) -> None:
-        shown = Shown(tuple(losses[:GATE_STEPS]), self._optimizers.slots())
+        shown = LossesAndState(tuple(losses[:GATE_STEPS]), self._optimizers.slots())
         if reference.reason is not None:
             self._checks.detail["losses_agree"] = (
                 f"the first losses were not compared with an uncompiled run: {reference.reason}"

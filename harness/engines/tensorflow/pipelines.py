@@ -192,7 +192,7 @@ class Feed:
             self.classes,
             size,
             self.request.seed,
-            cell=self.cell,
+            cell=self.cell.axes,
             vocabulary=self.vocabulary,
             scratch=self.request.scratch,
         )
@@ -209,7 +209,7 @@ class Feed:
                 self.classes,
                 self.request.seed,
                 (0, 1),
-                self.cell,
+                self.cell.axes,
                 self.vocabulary,
                 self.request.scratch,
                 self.cell.cut,
@@ -221,7 +221,7 @@ class Feed:
     @property
     def ahead(self) -> int:
         """Batches that may wait before a step asks for one."""
-        return batches_ahead(self.source, self.cell, self.input_shape, self.stages, self.cell.batch_size)
+        return batches_ahead(self.source, self.cell.axes, self.input_shape, self.stages, self.cell.batch_size)
 
     @property
     def like(self) -> "tuple[Array, Array]":

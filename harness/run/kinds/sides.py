@@ -81,8 +81,8 @@ def sides_of(
     `base_b` is side b's own base where each side has a spec; `pythons` are interpreters and `revisions` git
     revisions, None for this interpreter and the working tree. Where they are to be `windowed`, keys of windows that
     nobody gave are those that suit the two cells (`decision.WINDOWING`). With nothing that differs, a side is
-    compared with itself. UsageError, in one line, when a side does not come to exactly one cell, the
-    sides cannot take turns, an interpreter cannot run trials, or a revision is not there.
+    compared with itself. UsageError when a side does not come to exactly one cell, the sides cannot take turns, an
+    interpreter cannot run trials, or a revision is not there.
     """
     given = [given_for(name, texts) for name, texts in zip(SIDE_NAMES, (a, b), strict=True)]
     sweeps, cells = _asked((base, base if base_b is None else base_b), given, windowed)
@@ -90,8 +90,7 @@ def sides_of(
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons, sweeps)
     commits, states = _commits(revisions, cells)
-    labels = [", ".join([*words[i], *titles[i], *states[i]]) for i in range(2)]
-    labels = [labels[0] or cells[0].label, "the same as a" if labels[0] == labels[1] else labels[1]]
+    labels = _labels(cells[0], *([*words[i], *titles[i], *states[i]] for i in range(2)))
     one, two = (
         Side(
             name=name,
@@ -107,6 +106,12 @@ def sides_of(
         for i, name in enumerate(SIDE_NAMES)
     )
     return one, two
+
+
+def _labels(cell: Cell, words_a: Sequence[str], words_b: Sequence[str]) -> tuple[str, str]:
+    """What each side is called, by what sets it apart; `cell` is a's."""
+    a, b = ", ".join(words_a), ", ".join(words_b)
+    return a or cell.label, "the same as a" if a == b else b
 
 
 def _asked(

@@ -19,9 +19,8 @@ from harness.errors import HarnessError
 from harness.files import read_end
 from harness.protocol.channel import Channel
 from harness.protocol.control import EVENTS, Birth, ChildEvent, Death, Dismissal, Readiness, Signal, Spawn
-from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
+from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
 from harness.protocol.messages import Request
-from harness.record.cluster import ClusterRecord
 from harness.record.trial import ZygoteRecord
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
@@ -44,10 +43,9 @@ class ZygoteError(HarnessError):
     """The preloaded parent process could not start or is gone."""
 
 
-class ForkedChild:
+class ForkedChild(OneProcess):
     """A process that a zygote has forked; see `harness.protocol.hosting.Child`."""
 
-    who = ""
     host: str | None = None
     gone = "the preloaded parent process ended"
 
@@ -77,14 +75,6 @@ class ForkedChild:
             return excerpt(read_end(self._stderr), characters)
         except OSError:
             return ""
-
-    def awaited(self) -> str:
-        """Nobody else is."""
-        return ""
-
-    def cluster(self) -> ClusterRecord | None:
-        """It is one process."""
-        return None
 
     def hear(self, event: ChildEvent) -> None:
         """What the zygote says of it."""

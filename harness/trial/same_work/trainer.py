@@ -12,7 +12,7 @@ from harness.protocol.engine import KnownStep, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
-from harness.spec.cell import TrainingCell
+from harness.trial.ending import refuse_other_axes
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.reference import FLOAT32, ShareByShare
 from harness.trial.sums import judge_sums, known_values
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-OF_TF_DATA = ("cache", "parallel_calls", "interleave", "shuffle_buffer", "deterministic", "data_service")
-"""Axes of an input pipeline of TensorFlow."""
+TAKEN = frozenset(
+    {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
+    | {"cross_device_op", "packing", "model", "data", "optimizer", "loop", "network", "mesh"}
+    | {"intra_op_threads", "prefetch", "engine"}
+)
+"""Keys of a cell that these engines know what to do with. Another is refused where it is not at its default, so that
+an axis that TensorFlow's programs alone have is never one without effect."""
 
 
 class SameWorkTrainer(ABC):
@@ -189,10 +194,9 @@ def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> 
     cell = request.training
     if cell.precision != "float32":
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
-    if others := [key for key in OF_TF_DATA if getattr(cell, key) != TrainingCell.model_fields[key].default]:
-        raise Unsupported(f"{others[0]}: {title}'s batches come without tf.data; leave the flag out")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
+    refuse_other_axes(cell, TAKEN, title)
     if request.plant is not None or request.instrument:
         raise Unsupported("plants and instruments are of TensorFlow's programs")
     if request.trace is not None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from harness.engines.tensorflow import own_reference, own_step
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, compare_shown
-from harness.engines.tensorflow.own_sight import Shown
+from harness.engines.tensorflow.own_sight import LossesAndState
 from harness.errors import UsageError
 from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
@@ -59,18 +59,22 @@ def test_a_loss_is_one_number(tf: Any) -> None:
 
 
 def test_what_is_shown_agrees_within_the_tolerance_of_the_precision() -> None:
-    def compared(got: Shown, wanted: Shown, precision: str = "float32") -> str:
+    def compared(got: LossesAndState, wanted: LossesAndState, precision: str = "float32") -> str:
         return compare_shown(got, wanted, precision) or ""
 
-    assert not compared(Shown((2.0, 1.0, 0.5)), Shown((2.0, 1.0005, 0.5)))
-    assert not compared(Shown((2.0, 1.0, 0.5)), Shown((2.0, 1.01, 0.5)), "mixed_bfloat16")
-    assert compared(Shown((2.0, 1.0, 0.5)), Shown((2.0, 1.01, 0.5))).startswith("loss 2 is 1, and 1.01 when")
-    assert compared(Shown((2.0, float("nan"))), Shown((2.0, 1.0)))
-    assert compared(Shown((2.0, 1.0)), Shown((2.0, float("nan"))))
-    assert not compared(Shown((2.0,), (0.5,)), Shown((2.0,), (0.5004,)))
-    twice = compared(Shown((2.0,), (0.5,)), Shown((2.0,), (0.25,)))
+    assert not compared(LossesAndState((2.0, 1.0, 0.5)), LossesAndState((2.0, 1.0005, 0.5)))
+    assert not compared(LossesAndState((2.0, 1.0, 0.5)), LossesAndState((2.0, 1.01, 0.5)), "mixed_bfloat16")
+    assert compared(LossesAndState((2.0, 1.0, 0.5)), LossesAndState((2.0, 1.01, 0.5))).startswith(
+        "loss 2 is 1, and 1.01 when"
+    )
+    assert compared(LossesAndState((2.0, float("nan"))), LossesAndState((2.0, 1.0)))
+    assert compared(LossesAndState((2.0, 1.0)), LossesAndState((2.0, float("nan"))))
+    assert not compared(LossesAndState((2.0,), (0.5,)), LossesAndState((2.0,), (0.5004,)))
+    twice = compared(LossesAndState((2.0,), (0.5,)), LossesAndState((2.0,), (0.25,)))
     assert twice.startswith("the state of optimizer 1 is 0.5, and 0.25 when")
-    assert compared(Shown((2.0,), (0.5,)), Shown((2.0,))).startswith("the number of optimizers is 1, and 0 when")
+    assert compared(LossesAndState((2.0,), (0.5,)), LossesAndState((2.0,))).startswith(
+        "the number of optimizers is 1, and 0 when"
+    )
 
 
 def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> None:

@@ -13,7 +13,7 @@ from harness.engines.tensorflow.data.service import HELD_BY_WORKER, served
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
-from harness.spec.pipeline import Cut, PipelineCell
+from harness.spec.pipeline import Cut
 from harness.trial.examples import GATE_SEED, random_batch, shifted
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
-InputKeys = Axes | PipelineCell
-"""What has the axes of the input."""
 CACHE_BYTES = 2**30
 """The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
 
@@ -48,7 +46,7 @@ def pipeline(
     global_batch: int,
     seed: int,
     shard: tuple[int, int] = (0, 1),
-    cell: InputKeys | None = None,
+    cell: Axes | None = None,
     vocabulary: "Vocabulary | None" = None,
     scratch: str = "",
 ) -> "tf.data.Dataset":
@@ -66,7 +64,7 @@ def pipeline(
 
     if source.on_device:
         return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed, vocabulary)).repeat()
-    asked: InputKeys = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
+    asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
     examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
     batches = _batched(source, examples, global_batch)
     if asked.prefetch:
@@ -81,7 +79,7 @@ def endless_examples(
     classes: int,
     seed: int,
     shard: tuple[int, int],
-    asked: InputKeys,
+    asked: Axes,
     vocabulary: "Vocabulary | None",
     scratch: str,
     cut: Cut = "",
@@ -110,9 +108,7 @@ ON_DEVICE = 2
 """Batches between the pipeline and the step, on the host and on the device (`ahead_on_device`)."""
 
 
-def batches_ahead(
-    source: Source, cell: InputKeys, input_shape: tuple[int, ...], stages: Sequence[str], batch: float
-) -> int:
+def batches_ahead(source: Source, cell: Axes, input_shape: tuple[int, ...], stages: Sequence[str], batch: float) -> int:
     """Batches, of so many examples, that may be ready before a step asks: those that wait, and what parallel calls hold
     of more.
 
@@ -242,7 +238,7 @@ def _fitted(
     examples: "tf.data.Dataset",
     input_shape: tuple[int, ...],
     vocabulary: "Vocabulary | None",
-    asked: InputKeys,
+    asked: Axes,
 ) -> "tf.data.Dataset":
     """The examples as the model wants them, one by one; those of the user's own as they are."""
     import tensorflow as tf

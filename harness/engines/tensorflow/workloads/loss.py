@@ -38,10 +38,7 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
     def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
         mask = _mask_of(y_pred)
         if mask is not None and not by_share:
-            raise Unsupported(
-                f"model: '{model.name}' masks its output: each replica takes the mean of what its own share has left, "
-                "and the step of a mesh is written for the whole batch"
-            )
+            raise _masked(model.name)
         y_pred = tf.cast(y_pred, tf.float32)
         if own is None:
             values = keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=from_logits)
@@ -58,6 +55,13 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
         return _mean_of_each(_unmasked(values, mask))
 
     return _as_fit_takes_it(per_example)
+
+
+def _masked(name: str) -> Unsupported:
+    return Unsupported(
+        f"model: '{name}' masks its output: each replica takes the mean of what its own share has left, and the step "
+        "of a mesh is written for the whole batch"
+    )
 
 
 def _as_fit_takes_it(per_example: "PerExampleLoss") -> "PerExampleLoss":

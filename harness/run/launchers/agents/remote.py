@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from harness.environment import Facts
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel
-from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS
+from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
 from harness.protocol.messages import Report, Request
-from harness.record.cluster import ClusterRecord
 from harness.run.launchers.agents.messages import Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
 
@@ -48,10 +47,9 @@ class RemoteChannel(Channel):
         super().close()
 
 
-class RemoteChild:
+class RemoteChild(OneProcess):
     """A process that an agent has forked; see `harness.protocol.hosting.Child`."""
 
-    who = ""
     pids: tuple[int, ...] = ()
 
     def __init__(self, agent: "Agent", number: int) -> None:
@@ -79,14 +77,6 @@ class RemoteChild:
         """The end of what it wrote to standard error and output."""
         answer = self.agent.question(Order(do="tail", number=self.number, count=characters), "tail")
         return answer.text if answer is not None else ""
-
-    def awaited(self) -> str:
-        """Nobody else is."""
-        return ""
-
-    def cluster(self) -> ClusterRecord | None:
-        """It is one process."""
-        return None
 
     def signal(self, number: int) -> None:
         """Send a signal, if it still lives."""
