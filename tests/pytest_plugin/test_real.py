@@ -29,7 +29,7 @@ def make_step():
 TEST = """
 import pytest
 
-@pytest.mark.training_gate(step="tiny.step:make_step", examples=256, windows=5, max_warmup=5, window=0.05)
+@pytest.mark.training_gate(step="tiny.step:make_step", examples=256, windows=5, max_warmup=1, window=0.05)
 def test_the_step_is_no_slower(training_gate):
     assert training_gate.ratio is not None
 """

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -284,10 +285,16 @@ class Feed:
         return digests
 
     def _must_not_be_more_than(self, examples: int) -> None:
+        if examples > self._most:
+            raise Unprovable(
+                f"a pass of '{self.source.name}' is longer than the {self._most:,} examples that are followed"
+            )
+
+    @cached_property
+    def _most(self) -> int:
+        """Examples of a pass that is followed. Asked once: TensorFlow traces a pipeline to tell how large they are."""
         known = plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary)
-        most = min(MOST_EXAMPLES, CACHE_BYTES // bytes_each(known))
-        if examples > most:
-            raise Unprovable(f"a pass of '{self.source.name}' is longer than the {most:,} examples that are followed")
+        return min(MOST_EXAMPLES, CACHE_BYTES // bytes_each(known))
 
     def _plain(self, files: int = 0) -> "tf.data.Dataset":
         """What a pass should have, where the pipeline is cut if it is."""

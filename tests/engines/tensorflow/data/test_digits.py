@@ -21,8 +21,8 @@ def shards(data_dir: Path) -> list[Path]:
 
 
 def read_all(data_dir: Path) -> list[tuple[Any, int]]:
-    examples = load_source("digits").examples(data_dir)
-    return [(image, int(label)) for image, label in examples.as_numpy_iterator()]
+    [(images, labels)] = load_source("digits").examples(data_dir).batch(10_000).as_numpy_iterator()
+    return [(image, int(label)) for image, label in zip(images, labels, strict=True)]
 
 
 def test_every_digit_of_scikit_learn_comes_back_from_the_shards(digits_dir: Path) -> None:
