@@ -57,17 +57,29 @@ def perturbed_start(
 
 
 def with_noise(
-    exact: ReferenceRun, perturbed: Sequence[ReferenceRun], initial: Sequence[VariableState], arithmetic: str
+    exact: ReferenceRun,
+    perturbed: Sequence[ReferenceRun],
+    initial: Sequence[VariableState],
+    arithmetic: str,
+    otherwise: "Sequence[Array] | None" = None,
 ) -> Reference:
-    """The exact run as a reference, with what `perturbed` ones say of how well it can be agreed with."""
-    trusted = _trusted(exact, perturbed, arithmetic)
+    """The exact run as a reference, with what `perturbed` ones say of how well it can be agreed with.
+
+    `otherwise` are the gradients of its first update as a program has them, where no run has shown that.
+    """
+    trusted = _trusted(exact, perturbed, arithmetic, otherwise)
     updates = range(len(exact.states))
     noise = [_noise_after(update, initial, exact, perturbed, trusted) for update in updates]
     losses = [max(abs(run.losses[update] - exact.losses[update]) for run in perturbed) for update in updates]
     return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic)
 
 
-def _trusted(exact: ReferenceRun, perturbed: Sequence[ReferenceRun], arithmetic: str) -> "list[Array]":
+def _trusted(
+    exact: ReferenceRun,
+    perturbed: Sequence[ReferenceRun],
+    arithmetic: str,
+    otherwise: "Sequence[Array] | None" = None,
+) -> "list[Array]":
     """For each trained weight, where its gradient exceeds SIGNAL times its root-mean-square noise.
 
     It must exceed what rounding each share's gradient can do as well. Of a bias before synchronised batch
@@ -79,9 +91,11 @@ def _trusted(exact: ReferenceRun, perturbed: Sequence[ReferenceRun], arithmetic:
     masks = []
     for w, first in enumerate(exact.gradients[0]):
         mask = np.ones(first.size, dtype=bool)
+        least = 0.0 if otherwise is None else _noise_level(first.reshape(-1), [otherwise[w].reshape(-1)])
         for update, gradients in enumerate(exact.gradients):
             gradient = gradients[w].reshape(-1)
             level = _noise_level(gradient, [run.gradients[update][w].reshape(-1) for run in perturbed])
+            level = max(level, least)
             sizes = exact.sizes[update][w].reshape(-1) if exact.sizes else None
             for part in blocks(first.size):
                 rounding = 0.0 if sizes is None else SHARE_ROUNDING * ULPS[arithmetic] * sizes[part]

@@ -112,6 +112,15 @@ def test_a_perturbation_that_counts_as_noise_would_hide_a_missing_replica(arithm
     assert times_its_limit(network, replace(network, missing=True), taken_off=False) < 1
 
 
+def test_a_gradient_is_trusted_where_it_is_many_times_what_a_program_does_otherwise() -> None:
+    initial = [VariableState("w", "weight", (np.ones(3, np.float32),))]
+    gradient = np.array([1.0, 0.1, 0.01], np.float32)
+    exact = ReferenceRun([initial[0].copies[0]], [[1 - gradient]], [[gradient]], [0.0])
+    for error, trusted in ((0.0, [True, True, True]), (0.005, [True, True, False]), (1.0, [False, False, False])):
+        expected = with_noise(exact, [exact], initial, "float32", [gradient + np.float32(error)])
+        assert expected.trusted[0].tolist() == trusted
+
+
 def test_what_storing_a_weight_rounds_is_allowed_for_in_the_weights_own_type() -> None:
     for dtype, units, passes in (("float32", 1, True), ("float32", 1000, False), (ml_dtypes.bfloat16, 1, True)):
         start = np.ones(4, dtype)

@@ -153,6 +153,37 @@ def test_a_layer_may_ask_which_replica_it_is_on(tf: Any, traced: bool) -> None:
     check(training(tf, lambda: [Apart()], 3), traced=traced)
 
 
+def exchanging(tf: Any) -> list[Any]:
+    """Layers of which each replica gets something of the others, or of its number."""
+    import keras
+
+    class Number(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            context = tf.distribute.get_replica_context()
+            return x if context is None else x * (1 + tf.cast(context.replica_id_in_sync_group, x.dtype))
+
+    class Seen(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.mean = self.add_weight((8,), trainable=False, initializer="zeros", aggregation="mean")
+
+        def call(self, x: Any) -> Any:
+            self.mean.assign(0.5 * self.mean + tf.reduce_mean(x, axis=0))
+            return x - self.mean
+
+    synchronised, dropout = keras.layers.BatchNormalization(synchronized=True), keras.layers.Dropout(0.4, seed=3)
+    return [keras.layers.Dense(8, "tanh"), synchronised, dropout, Number(), Seen()]
+
+
+def test_shares_that_exchange_something_are_programs_where_each_is_given_what_it_gets_of_the_others(tf: Any) -> None:
+    of = training(tf, lambda: exchanging(tf), 3)
+    device, values = SingleDevice(of, traced=True), [state.copies[0] for state in capture(of.model, of.optimizer)]
+    shares = device.shares(BATCHES[0], device.start(values))
+    assert not device.is_program
+    summed = [sum(parts) for parts in zip(*([g.numpy() for g in share.gradients] for share in shares), strict=True)]
+    for gradient, expected in zip(device.as_programs(values, BATCHES[0]), summed, strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(("n", "traced"), [(2, False), (3, True)])
 def test_whoever_asks_how_many_replicas_are_in_sync_hears_what_the_strategy_says(tf: Any, n: int, traced: bool) -> None:
     import keras

@@ -80,6 +80,10 @@ class Lockstep:
     def __init__(self, variables: Sequence[Any]) -> None:
         self._variables = variables
         self._running: _Share | None = None
+        self._met: list[Any] = []
+        """What each meeting of the last run gave."""
+        self._given: Iterator[Any] | None = None
+        """That, where a share runs again."""
         self.traced_apart = False
         """Whether a share was being traced when it came to what one program cannot do for all."""
         self.refused = ""
@@ -93,6 +97,7 @@ class Lockstep:
         if len(own) == 1:
             self._put(own[0])
             return [(compute(0), self._state())]
+        self._met = []
         shares = [_Share(self._as_replica(compute, i, len(own))) for i in range(len(own))]
         try:
             states = self._in_turns(shares, [list(values) for values in own])
@@ -116,9 +121,22 @@ class Lockstep:
             if len(met) < len(shares):
                 raise Unprovable("not every share of the batch exchanges the same things with the others")
             got = met[0][1]([value for value, _ in met])
+            self._met.append(got)
+
+    def again(self, compute: Callable[[int], Any], index: int, own: "Sequence[list[Array]]") -> Any:
+        """What `compute(index)` returns where a share runs again by itself, given what it got when all ran. It may be
+        traced: its program has that in it."""
+        self._put(own[index])
+        self._given = iter(self._met)
+        try:
+            return self._as_replica(compute, index, len(own))()
+        finally:
+            self._given = None
 
     def meet(self, value: Any, combine: Combine) -> Any:
         """In the thread of a share: what `combine` makes of the values of all."""
+        if self._given is not None:
+            return next(self._given)
         if self._running is None:
             return combine([value])
         self.not_traced("what the shares of a batch exchange cannot be compiled with each of them")
@@ -128,7 +146,7 @@ class Lockstep:
         """Raises Unprovable where a share is being traced: its program is to be that of the others too."""
         import tensorflow as tf
 
-        if tf.inside_function():
+        if tf.inside_function() and self._given is None:
             self.traced_apart = True
             raise Unprovable(why)
 

@@ -108,6 +108,32 @@ class SingleDevice:
                 computed = self._lockstep.run(share, own)
         return [Share(self._handed_over(gradients), loss, state) for (loss, gradients), state in computed]
 
+    @property
+    def is_program(self) -> bool:
+        """Whether shares are runs of a program; they are not where they exchange something."""
+        return self._traced or self._training.cell.xla
+
+    def as_programs(self, values: "Sequence[Array]", batch: "tuple[Array, Array]") -> "list[Array]":
+        """The summed gradients at `values`, of each share by a program of its own, which is given what the shares
+        exchanged when they ran eagerly. No weight is changed."""
+        import tensorflow as tf
+
+        own = self.start(values)
+        eager, (x, y) = self.shares(batch, own), batch
+        size, found = len(x) // len(own), []
+
+        def share(i: int) -> Any:
+            program = tf.function(share_gradients(self._training, self._model, self._optimizer), autograph=False)
+            part = slice(i * size, (i + 1) * size)
+            return self._as_called(program, tf.constant(x[part]), tf.constant(y[part]))
+
+        with said_to_be_in_sync(in_sync(self._training)), self._lockstep.aggregated():
+            for i in range(len(eager)):
+                _, gradients = self._lockstep.again(share, i, own)
+                found.append(self._handed_over(gradients))
+        summed = [summed_gradient(parts) for parts in zip(*found, strict=True)]
+        return [dense_gradient(g, w) for g, w in zip(summed, self._model.trainable_variables, strict=True)]
+
     def apply(self, shares: Sequence[Share]) -> "list[Array]":
         """One step of the optimizer with the sum of the shares' gradients, which it returns as arrays."""
         summed = [summed_gradient(parts) for parts in zip(*(share.gradients for share in shares), strict=True)]
