@@ -13,12 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.record.reading import load_run
-from harness.report.page.report import write_report
+from harness.report.kinds import PageRequest, presentation_of
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 PAGE = ROOT / "reports" / "reference.html"
-PAGES = {PAGE: "reference", PAGE.with_name("engines.html"): "engines/two-cores"}
+PAGES = {
+    PAGE: "reference",
+    PAGE.with_name("explained.html"): "explained",
+    PAGE.with_name("collectives.html"): "collectives",
+    PAGE.with_name("engines.html"): "engines/two-cores",
+}
 """Each page with the run that it is made from, below `results`."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
@@ -70,7 +75,7 @@ def main() -> int:
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     for page, folder in PAGES.items():
         run = load_run(ROOT / "results" / folder)
-        write_report(run.manifest, run.trials, page)
+        presentation_of(run.manifest).write_page(run, PageRequest(page, ROOT / "results"))
         print(page.relative_to(ROOT))
     if browser is None:
         print(f"no browser ({', '.join(BROWSERS)}) on the PATH: install one to take the pictures", file=sys.stderr)

@@ -16,6 +16,7 @@ from harness.report.page.report import render
 from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
+from harness.report.words.answer import answers
 from harness.report.words.brief import brief_lines
 from harness.spec import sweep_from
 from harness.spec.cell import Cell
@@ -197,8 +198,11 @@ def test_the_answer_is_the_most_that_each_moves_and_the_least_that_it_takes(run:
     assert gathered in run_text(run.manifest, run.trials, summary, 300, False).replace("\n    ", " ")
 
 
-def test_the_page_has_the_tables(run: Run, summary: RunSummary) -> None:
+def test_the_page_begins_with_that_once_and_has_the_tables(run: Run, summary: RunSummary) -> None:
     page = render(run.manifest, run.trials, summary)
+    [answer] = answers(summary)
+    assert [answer.headline, answer.fastest] == list(brief_lines(summary)[:2])
+    assert page.count('<h2 class="headline">') == 1
     assert 'id="collectives"' in page
     assert "busbw GB/s" in page
 

@@ -105,6 +105,8 @@ def _set_aside_before() -> bool:
 
 def _page_of(source: PageSource) -> str:
     sections = [section for make in SECTIONS if (section := make(source)) is not None]
+    texts, works = answers(source.summary, _block_s(source.manifest, source.summary)), source.summary.workloads
+    glances = [glance_figure(work, f"glance-w{place}") for place, work in enumerate(works)]
     scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))
     return rendered(
         "report.html.j2",
@@ -112,8 +114,8 @@ def _page_of(source: PageSource) -> str:
         place=source.place,
         machine=_machine(source.manifest),
         measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
-        answers=answers(source.summary, _block_s(source.manifest, source.summary)),
-        glances=[glance_figure(work, f"glance-w{place}") for place, work in enumerate(source.summary.workloads)],
+        answers=texts,
+        glances=glances if len(texts) == len(works) else [None] * len(texts),
         run_sentences=run_sentences(source.summary),
         pointers=pointers(source.output),
         sections=sections,

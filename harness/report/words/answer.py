@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
+from harness.analysis.collectives import of_collectives
 from harness.analysis.pipelines import FedModel, fed_models
 from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
+from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
 from harness.report.words.over import has_whole_machine
 from harness.report.words.pipelines import headline_of, lines_of, model_figures
@@ -74,7 +76,10 @@ def answer_lines(summary: RunSummary) -> tuple[str, ...]:
 
 
 def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerText, ...]:
-    """The answer of each workload; `block_s` is how long one block took here, where that is known."""
+    """The answer of each workload, but one of all collectives; `block_s` is how long one block took here, where that is
+    known."""
+    if all(map(of_collectives, summary.workloads)) and (lines := collective_lines(summary)):
+        return (_of_collectives(summary, *lines),)
     return tuple(_answer_of(work, summary.noise, block_s) for work in summary.workloads)
 
 
@@ -181,6 +186,12 @@ def _of_pipelines(work: WorkloadSummary, models: tuple[FedModel, ...], block_s: 
         rivals=tied,
         separation=separation_words(tied, block_s),
     )
+
+
+def _of_collectives(summary: RunSummary, headline: str, second: str = "", *more: str) -> AnswerText:
+    """What they come to: which op is the fastest at a size is told by their table, a row each."""
+    left_out = filter(None, map(left_out_words, summary.workloads))
+    return AnswerText("collectives", headline, second, "", (*more, *dict.fromkeys(left_out)))
 
 
 def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
