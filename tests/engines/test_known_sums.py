@@ -27,7 +27,7 @@ def division_first(sent: list[Array], _rank: int) -> Array:
 def trainer_of(rank: int, workers: int, average: Average, dtype: str = "float32") -> ReplicaAProcess:
     class Averaging(ReplicaAProcess):
         _sent = ([(3, 4), (5,)], dtype)
-        _single = _remarks = _mean = _alone = SimpleNamespace()  # type: ignore[assignment]
+        _single = _remarks = _mean = _alone = _known_step = SimpleNamespace()  # type: ignore[assignment]
         _request: Any = SimpleNamespace(training=SimpleNamespace(workers=workers), member=SimpleNamespace(index=rank))
 
         def averaged(self, patterns: Sequence[Array], weight: float) -> list[Array]:
