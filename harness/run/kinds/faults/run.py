@@ -79,7 +79,10 @@ class FaultsRun(LiveRun[FaultLines]):
     def execute(self) -> None:
         """One job after the other."""
         for job in self.left:
-            self._keep(self._record_of(job))
+            record = self._record_of(job)
+            if record.status in ("failed", "unsupported"):
+                self.interrupts.check()  # taking away the hosts of a job that was to end may have raised over that
+            self._keep(record)
 
     def _keep(self, record: FaultRecord) -> None:
         self._log.append(record)
