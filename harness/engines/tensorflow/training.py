@@ -66,7 +66,7 @@ class Training:
         """What was asked for."""
         return self.request.training
 
-    @property
+    @functools.cached_property
     def late_batches(self) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
         """What updates late in training are proved with, in turn: the gate's batches, with other labels."""
         return [(x, late_labels(y, self.classes)) for x, y in self.batches]

@@ -1,6 +1,7 @@
 """The clock of each GPU against the turns of a run."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from harness.analysis.gpus import ClockReading
@@ -64,13 +65,4 @@ def _described(cards: Sequence[str], readings: Sequence[ClockReading]) -> str:
 
 
 def _rows(readings: Sequence[ClockReading]) -> list[ExportRow]:
-    return [
-        {
-            "card": one.card,
-            "turn": one.turn,
-            "cell_id": one.cell_id,
-            "sm_clock_mhz": one.sm_clock_mhz,
-            "slowed": one.slowed,
-        }
-        for one in readings
-    ]
+    return [asdict(one) for one in readings]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.record.proof import Proof, ProofResult
+from harness.record.proof import Proof, ProofResult, Subject
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
@@ -92,13 +92,13 @@ def proofs_of(run: Run, catalogue: Catalogue) -> Iterator[Proof]:
     last = {trial.cell_id: trial for trial in run.trials}
     for cell in run.manifest.cells:
         if cell.cell_id in last and cell.subject != catalogue.oversized:
-            yield _proof_of(cell, last[cell.cell_id])
+            yield proof_of("cell", cell.label, last[cell.cell_id])
 
 
-def _proof_of(cell: Cell, trial: TrialRecord) -> Proof:
+def proof_of(subject: Subject, name: str, trial: TrialRecord) -> Proof:
     """Right, or why not; what was not proved or cannot run here is not told."""
-    verdict = VERDICTS.get(trial.status, "failed")
-    return Proof(subject="cell", name=cell.label, device=cell.shape.device, verdict=verdict, words=evidence(trial))
+    verdict, device = VERDICTS.get(trial.status, "failed"), trial.cell.shape.device
+    return Proof(subject=subject, name=name, device=device, verdict=verdict, words=evidence(trial))
 
 
 def evidence(trial: TrialRecord) -> str:

@@ -23,8 +23,7 @@ def launched(name: str, cell: Cell, limit_s: float) -> Proof:
     sweep = sweep_from({**cells.SMALL, "launcher": name, "hosts": 1})
     with Zygote(preloads=False) as zygote, _joined(zygote, request_for(cell, sweep, data_dir_of(sweep))):
         trial = questions.ask(zygote, cell, sweep, limit_s, paired=False).record
-    verdict = cells.VERDICTS.get(trial.status, "failed")
-    return Proof(subject="launcher", name=name, device=cell.shape.device, verdict=verdict, words=cells.evidence(trial))
+    return cells.proof_of("launcher", name, trial)
 
 
 @contextlib.contextmanager

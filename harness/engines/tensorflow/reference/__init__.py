@@ -161,11 +161,11 @@ def _compute(
         exact = run([state.copies[0] for state in initial], updates)
         starts = [perturbed_start(initial, arithmetic, generator) for _ in range(PERTURBED_RUNS)]
         perturbed = [run(start) for start in starts[:-1]]
-        if arithmetic in FUSED_OTHERWISE and training.cell.device != "tpu":
+        fused = arithmetic in FUSED_OTHERWISE and training.cell.device != "tpu"
+        if fused:
             device.trace()
         perturbed.append(run(starts[-1]))
-        program = arithmetic not in FUSED_OTHERWISE or training.cell.device == "tpu" or device.is_program
-        otherwise = None if program else device.as_programs(exact.start, batches[0])
+        otherwise = device.as_programs(exact.start, batches[0]) if fused and not device.is_program else None
         reference = with_noise(exact, perturbed, initial, arithmetic, otherwise)
         return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates, fault), initial, reference))
 

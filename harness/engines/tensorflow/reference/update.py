@@ -86,14 +86,9 @@ class SingleDevice:
         `own[i]` is replica i's untrained state, which goes on from its own share alone, unless a variable was declared
         to be aggregated. Raises Unprovable with the reason.
         """
-        import tensorflow as tf
-
-        x, y = batch
-        size = len(x) // len(own)
 
         def share(i: int) -> Any:
-            part = slice(i * size, (i + 1) * size)
-            return self._as_called(self._gradients_of, tf.constant(x[part]), tf.constant(y[part]))
+            return self._on_share(self._gradients_of, batch, i, len(own))
 
         with said_to_be_in_sync(in_sync(self._training)), self._lockstep.aggregated():
             try:
@@ -118,28 +113,28 @@ class SingleDevice:
         exchanged when they ran eagerly. No weight is changed."""
         import tensorflow as tf
 
-        own = self.start(values)
-        eager, (x, y) = self.shares(batch, own), batch
-        size, found = len(x) // len(own), []
+        own, found = self.start(values), []
+        self.shares(batch, own)
 
         def share(i: int) -> Any:
             program = tf.function(share_gradients(self._training, self._model, self._optimizer), autograph=False)
-            part = slice(i * size, (i + 1) * size)
-            return self._as_called(program, tf.constant(x[part]), tf.constant(y[part]))
+            return self._on_share(program, batch, i, len(own))
 
         with said_to_be_in_sync(in_sync(self._training)), self._lockstep.aggregated():
-            for i in range(len(eager)):
+            for i in range(len(own)):
                 _, gradients = self._lockstep.again(share, i, own)
                 found.append(self._handed_over(gradients))
-        summed = [summed_gradient(parts) for parts in zip(*found, strict=True)]
-        return [dense_gradient(g, w) for g, w in zip(summed, self._model.trainable_variables, strict=True)]
+        return self._dense(_summed(found))
 
     def apply(self, shares: Sequence[Share]) -> "list[Array]":
         """One step of the optimizer with the sum of the shares' gradients, which it returns as arrays."""
-        summed = [summed_gradient(parts) for parts in zip(*(share.gradients for share in shares), strict=True)]
+        summed = _summed([share.gradients for share in shares])
         with said_to_be_in_sync(in_sync(self._training)):
             self._optimizer.apply_gradients(zip(summed, self._model.trainable_variables, strict=True))
-        return [dense_gradient(g, w) for g, w in zip(summed, self._model.trainable_variables, strict=True)]
+        return self._dense(summed)
+
+    def _dense(self, gradients: Sequence[Any]) -> "list[Array]":
+        return [dense_gradient(g, w) for g, w in zip(gradients, self._model.trainable_variables, strict=True)]
 
     def sizes(self, shares: Sequence[Share]) -> "list[Array]":
         """How large each element's gradients are that a sum adds up: the sum of their absolute values, by weight."""
@@ -158,6 +153,15 @@ class SingleDevice:
         untrained = iter([np.stack(copies) for copies in zip(*own, strict=True)])
         captured = capture(self._model, self._optimizer)
         return [next(untrained) if state.kind == "statistic" else state.copies[0] for state in captured]
+
+    def _on_share(self, function: Any, batch: "tuple[Array, Array]", i: int, count: int) -> Any:
+        """`function` of share `i` of a global batch of `count` of them."""
+        import tensorflow as tf
+
+        x, y = batch
+        size = len(x) // count
+        part = slice(i * size, (i + 1) * size)
+        return self._as_called(function, tf.constant(x[part]), tf.constant(y[part]))
 
     def _as_called(self, function: Any, *given: Any) -> Any:
         """`function` where the step calls it: workers of parameter servers run it as no replica's, so that a layer that
@@ -202,6 +206,11 @@ class SingleDevice:
             return None
         clip, optimizer._clip_gradients = optimizer._clip_gradients, list
         return clip
+
+
+def _summed(shares: Sequence[Sequence[Any]]) -> list[Any]:
+    """By weight, the sum of what the shares give for it."""
+    return [summed_gradient(parts) for parts in zip(*shares, strict=True)]
 
 
 def summed_gradient(parts: Sequence[Any]) -> Any:
