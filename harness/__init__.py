@@ -9,9 +9,34 @@ from typing import TYPE_CHECKING, Any
 from harness.version import __version__
 
 if TYPE_CHECKING:
-    from harness.api import ab, compare, load, load_cells, load_windows, read, runs, summary, sweep
+    from harness.api import (
+        ab,
+        compare,
+        explain,
+        load,
+        load_cells,
+        load_parts,
+        load_windows,
+        read,
+        runs,
+        summary,
+        sweep,
+    )
 
-__all__ = ["__version__", "ab", "compare", "load", "load_cells", "load_windows", "read", "runs", "summary", "sweep"]
+__all__ = [
+    "__version__",
+    "ab",
+    "compare",
+    "explain",
+    "load",
+    "load_cells",
+    "load_parts",
+    "load_windows",
+    "read",
+    "runs",
+    "summary",
+    "sweep",
+]
 
 
 def __getattr__(name: str) -> Any:

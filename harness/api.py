@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.analysis.summary import RunSummary
     from harness.record.reading import Run
     from harness.record.validation import ValidationRecord
-    from harness.report.notebook import ComparisonResult, SweepResult
+    from harness.report.notebook import ComparisonResult, ExplainResult, SweepResult
     from harness.run.kinds.sides import Both, Side
     from harness.run.progress.base import Progress
 
@@ -139,6 +139,17 @@ def load_cells(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
 
 
 @_checked
+def load_parts(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
+    """The parts of each cell's step, of one run of `explain` or of several, one row a part with its 95 % interval.
+
+    Arguments and errors are those of `load`; UsageError, too, for a run of another kind.
+    """
+    from harness.report.tables.frames import part_frame
+
+    return part_frame(_read(runs, results))
+
+
+@_checked
 def runs(results: Folder = RESULTS) -> pd.DataFrame:
     """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`."""
     from harness.record.reading import list_runs
@@ -195,6 +206,33 @@ def sweep(
     if (nothing := result.run.unmeasured) is not None:
         warnings.warn(message(str(nothing)), stacklevel=3)  # past what checks the arguments
     return result
+
+
+@_checked
+def explain(
+    spec: PathName | None = None,
+    *,
+    resume: PathName | None = None,
+    results: Folder = RESULTS,
+    quiet: bool = False,
+    **keys: Any,
+) -> ExplainResult:
+    """Say where the time of steps goes, measured now, as `python -m harness explain` does.
+
+    `spec` is a TOML file whose cells are taken apart, or the name of a sweep's run: then the cells that one asks about,
+    the fastest first, of those that `keys` choose. `keys` are laid over it; without either it is one cell. `resume` is
+    a run to complete. Errors are those of `sweep`.
+    """
+    from harness.record.reading import load_run
+    from harness.report.notebook import ExplainResult
+    from harness.run.kinds import explain as kind
+    from harness.run.kinds.explain_settings import settings_asked
+
+    if resume is not None:
+        return ExplainResult(load_run(_resumed("explain", resume, results, {"spec": spec, **keys}, quiet)))
+    settings, _ = settings_asked(None if spec is None else Path(spec), _listed(keys), Path(results))
+    command = _call("explain", spec=spec, **keys)
+    return ExplainResult(load_run(kind.explain(settings, Path(results), command, _progress(quiet))))
 
 
 @_checked

@@ -17,15 +17,19 @@ import harness
 from harness.cli import command_line
 from harness.errors import UsageError
 from harness.report.export import exporters
-from harness.report.notebook import SweepResult
+from harness.report.notebook import ExplainResult, SweepResult
 from harness.report.tables.cells import cell_frame
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
+from harness.run.kinds.explain import ExplainSettings
 from harness.run.kinds.published_table import import_table
 from harness.spec.work import OwnStepCell
+from tests.comparisons import stored, sweep_run
 from tests.engines.numpy_engine import SPEC
+from tests.explained import explain_run
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
 from tests.report.test_quantities import run_of
 from tests.run.kinds.test_published_table import PUBLISHED
+from tests.synthetic import make_cell
 
 
 def modules_after(code: str) -> set[str]:
@@ -113,7 +117,9 @@ def test_a_comparison_from_python_is_corrected_as_the_flag_says() -> None:
         of("hulm")
 
 
-@pytest.mark.parametrize(("function", "beside"), [("ab", {"a", "b"}), ("compare", {"a", "b"}), ("sweep", set())])
+@pytest.mark.parametrize(
+    ("function", "beside"), [("ab", {"a", "b"}), ("compare", {"a", "b"}), ("explain", set()), ("sweep", set())]
+)
 def test_what_a_function_takes_is_called_as_the_flags_of_its_verb_are(function: str, beside: set[str]) -> None:
     [verb] = [command for name, command in command_line().commands.items() if name == function]
     flags = {flag.name for flag in verb.params}
@@ -159,6 +165,63 @@ def test_a_notebook_shows_the_answer_first_and_then_the_ranking(swept: SweepResu
     page = ElementTree.fromstring(f"<div>{swept._repr_html_()}</div>")
     assert page.findtext("p/strong") == swept.answer[0]
     assert len(page.findall("table/tbody/tr")) == swept.cells["rank"].notna().sum() > 1
+
+
+EXPLAINED = ROOT / "results" / "explained"
+
+
+def test_where_a_step_goes_is_told_of_a_run_as_sentences_as_parts_and_in_a_notebook() -> None:
+    found = ExplainResult(harness.read(EXPLAINED))
+    cells = {one.cell.cell_id: one for one in found.explanations}
+    pd.testing.assert_frame_equal(found.parts, harness.load_parts(EXPLAINED))
+    assert set(found.parts["cell_id"]) == set(cells)
+    row = found.parts.iloc[0]
+    part = cells[row["cell_id"]].part(row["part"])
+    assert (row["share"], row["share_low"], row["share_high"]) == (part.value, part.low, part.high)
+    assert str(found).splitlines() == list(found.answer)
+    page = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    assert page.findtext("p/strong") == found.answer[0]
+    assert len(page.findall("table")) == len(cells)
+
+
+def test_cells_of_a_sweep_are_taken_apart_from_python_as_the_verb_does_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[ExplainSettings] = []
+
+    def instead(settings: ExplainSettings, *_: Any) -> Path:
+        asked.append(settings)
+        return stored(explain_run(), tmp_path / "explained")
+
+    monkeypatch.setattr("harness.run.kinds.explain.explain", instead)
+    stored(sweep_run("swept", [make_cell(), make_cell("mirrored", 2)]), tmp_path)
+    found = harness.explain("swept", trials=3, results=tmp_path, quiet=True)
+    assert found.explanations[0].bound_by == "communication"
+    [settings] = asked
+    assert settings.sweep.trials == 3
+    assert {cell.strategy for cell in settings.cells} == {"none", "mirrored"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"work": "collective"}, "work: explain takes trainings of a model"),
+        ({"spec": REFERENCE, "replicas": 64}, "has no such cell in a ranking"),
+        ({"spec": EXPLAINED}, "is a run of explain; explain takes a spec or a sweep's run"),
+        ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
+    ],
+)
+def test_steps_that_have_no_parts_are_refused_before_anything_is_recorded(
+    keys: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        harness.explain(**keys, results=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_whose_steps_were_not_taken_apart_has_no_parts() -> None:
+    with pytest.raises(UsageError, match="is a run of sweep: it has no ExplainPlan"):
+        harness.load_parts(REFERENCE)
 
 
 def test_a_notebook_shows_a_comparison_with_its_verdict_first() -> None:

@@ -1,8 +1,8 @@
 """The program that `engines.py` compares keras.distribution's cells with: nothing of the harness in it.
 
 Reads `K` from standard input, runs K training steps, prints their wall seconds; ends at end of file. One call of
-`Model.fit`, as Keras' guide to distributed training has it, on shuffled batches from a generator. How many devices and
-threads there are is in the variables that XLA reads.
+`Model.fit`, as Keras' guide to distributed training has it, on shuffled batches of digits from a generator. How many
+devices and threads there are is in the variables that XLA reads.
 """
 
 import os
@@ -15,6 +15,7 @@ import jax
 import keras
 import numpy as np
 from keras import layers
+from sklearn.datasets import load_digits
 
 batch_size = int(sys.argv[1])
 devices = keras.distribution.list_devices()
@@ -34,8 +35,9 @@ model = keras.Sequential(
 )
 model.compile(keras.optimizers.Adam(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 draw = np.random.default_rng(1)
-images = draw.random((1797, 28, 28, 1), dtype=np.float32)
-labels = draw.integers(10, size=1797, dtype=np.int32)
+digits = load_digits()
+images = np.kron(digits.images / 16, np.ones((4, 4)))[:, 2:30, 2:30, np.newaxis].astype(np.float32)
+labels = digits.target.astype(np.int32)
 
 
 def shuffled():

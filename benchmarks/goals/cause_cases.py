@@ -18,8 +18,16 @@ from harness.record.explain import (
     FamilyRecord,
 )
 
-CAUSES = {"input_stall": "input", "host_delay": "dispatch", "device_work": "compute", "slow_update": "update"}
-"""Kinds of plants, and the part of a step that each is in."""
+LINK_DELAY = "link_delay"
+"""No plant of the program: the planted arms' workers are on a network with a longer delay."""
+CAUSES = {
+    "input_stall": "input",
+    "host_delay": "dispatch",
+    "device_work": "compute",
+    "slow_update": "update",
+    LINK_DELAY: "communication",
+}
+"""What is planted, and the part of a step that it is in."""
 SECONDS = ("input_stall", "host_delay")
 """Of these what is planted is seconds; of the others it is work."""
 NOTHING = "nothing"
@@ -27,6 +35,9 @@ SHARES = (0.20, 0.10, 0.05)
 JUDGED = 0.10
 """From this share on there is a promise."""
 REPLICAS = (1, 2)
+WORKERS = 2
+OF_WORKERS = "w"
+"""Behind the number of replicas in a key, where each is a worker of its own."""
 NUMBERS = 3
 PLANTED = "planted "
 """Before the name of an arm in which the cause is planted."""
@@ -42,11 +53,14 @@ class CauseCase:
     share: float
     replicas: int
     number: int
+    workers: int = 1
+    """As many as replicas, or one that has all of them."""
 
     @property
     def key(self) -> str:
         """Its name in the file of results."""
-        return f"{self.cause}/{self.share:g}/{self.replicas}/{self.number}"
+        apart = OF_WORKERS if self.workers > 1 else ""
+        return f"{self.cause}/{self.share:g}/{self.replicas}{apart}/{self.number}"
 
     @property
     def part(self) -> str:
@@ -63,21 +77,24 @@ class CauseCase:
     def of(cls, key: str) -> "CauseCase":
         """The case of a key."""
         cause, share, replicas, number = key.split("/")
-        return cls(cause, float(share), int(replicas), int(number))
+        count = int(replicas.removesuffix(OF_WORKERS))
+        return cls(cause, float(share), count, int(number), count if replicas.endswith(OF_WORKERS) else 1)
 
 
 def cases() -> list[CauseCase]:
-    """48 judged, 8 of 5 %, 6 with nothing planted, mixed so that a part of them is of all kinds."""
+    """48 judged in one process, 8 of 5 %, 6 with nothing planted, mixed so that a part of them is of all kinds; then
+    those of two workers, 10 judged, 5 of 5 % and one with nothing planted, which take several times as long."""
     found = [
         CauseCase(cause, share, replicas, number)
         for number in range(NUMBERS)
         for share in (*SHARES, 0.0)
         for replicas in REPLICAS
         for cause in (CAUSES if share else (NOTHING,))
-        if share >= JUDGED or number == 0 or not share
+        if cause != LINK_DELAY and (share >= JUDGED or number == 0 or not share)
     ]
     random.Random(1).shuffle(found)
-    return found
+    of_workers = [CauseCase(cause, share, WORKERS, 0, WORKERS) for share in SHARES for cause in CAUSES]
+    return [*found, *of_workers, CauseCase(NOTHING, 0.0, WORKERS, 0, WORKERS)]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,16 @@
 
 In each block of a case the cell's step and its instruments are alive together with the same of a cell in which
 something is planted: time that the input makes the steps wait, Python beside the steps, work on every device before the
-forward pass, or a longer update. Promise: where 10 or 20 % of a step are planted, the right part grows by what was
-planted, within the 95 % interval, in at least 90 % of the cases, and another part is named in at most 5 %. What 5 %
+forward pass, a longer update, or, between two workers, a longer way over the network. Promise: where 10 or 20 % of a
+step are planted, the right part grows by what was planted, within the 95 % interval, in at least 90 % of the cases, and
+another part is named in at most 5 %. What 5 %
 come to is printed, and how often an interval misses 0 where nothing is planted.
 
     python benchmarks/goals/causes.py [--part I/N] [--only REGEX] [--show] [--results FILE]
 
 Results are appended to a file, one line a case, and a case that is there is not run again. A case's key is
-CAUSE/SHARE/REPLICAS/NUMBER. One takes one to two minutes on two idle cores.
+CAUSE/SHARE/REPLICAS/NUMBER, with a w behind the replicas where each is a worker of its own. One takes one to two
+minutes on two idle cores, and one of two workers five.
 """
 
 import argparse
@@ -23,22 +25,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cause_cases import JUDGED, NOTHING, PLANTED, SECONDS, CauseCase, CauseResult, Times, cases, result_of
-from common import cell, commit, read, scratch, table
+from cause_cases import (
+    JUDGED,
+    LINK_DELAY,
+    NOTHING,
+    PLANTED,
+    SECONDS,
+    CauseCase,
+    CauseResult,
+    Times,
+    cases,
+    result_of,
+)
+from common import cell, commit, read, table, trials_of_arms
 
 from harness.analysis.estimates.power import clopper_pearson
-from harness.record.explain import ALONE, WHOLE, ExplainPlan, FamilyRecord
-from harness.record.manifest import PlanRecord
-from harness.record.reading import load_run
+from harness.record.explain import ALONE, WHOLE, FamilyRecord
 from harness.record.store import RunStore
 from harness.record.trial import Plant, TrialRecord
-from harness.run.kinds.arms import start_order
 from harness.run.kinds.base import Arm
-from harness.run.kinds.explain import ExplainRun, alone_of
-from harness.run.progress.base import Progress, Quiet
-from harness.run.runner import begin, new_manifest
-from harness.spec import Sweep
-from harness.spec.cell import trained
+from harness.run.kinds.explain import ExplainRun
+from harness.run.progress.base import Progress
+from harness.spec.cell import TrainingCell, trained
+from harness.spec.network import Network
 
 BLOCKS = 5
 BATCH_SIZE = 64
@@ -46,6 +55,10 @@ SWEEP: dict[str, Any] = {"window": 0.05, "windows": 30, "max_warmup": 3}
 PROBE = 400.0
 """Passes of work a step by which a pilot finds out what one takes."""
 PILOT_BLOCKS = 3
+ONE_PACK = 2**30
+"""Bytes a pack: all gradients in one."""
+LINK_S = 0.0005
+"""Seconds that the plain arms' workers have between them where a longer way is planted, so that both have a relay."""
 RESULTS = Path("build/causes.jsonl")
 
 
@@ -75,33 +88,34 @@ def run(wanted: Sequence[CauseCase], results: Path) -> None:
     for place, case in enumerate(wanted, start=1):
         begun = time.monotonic()
         each = _amount(case, results)
-        plants = None if case.cause == NOTHING else _beside_placebo(case.cause, each)
-        kept = _measured_and_kept(case, each, BLOCKS, case.arms, plants, results)
+        kept = _measured_and_kept(case, each, BLOCKS, case.arms, _plants(case, each), results)
         found = result_of(case, kept["blocks"], each)
         words = "too few blocks" if found is None else ", ".join(f"{name} {of}" for name, of in found.parts.items())
         print(f"{place}/{len(wanted)} {time.monotonic() - begun:.0f} s  {case.key}  {words}", flush=True)
 
 
-def _beside_placebo(cause: str, each: float) -> tuple[Plant, Plant]:
-    """All that the plant does anyway and nothing more, for the plain arms, and the plant."""
-    return Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=each)
+def _plants(case: CauseCase, each: float) -> tuple[Plant, Plant] | None:
+    """All that the plant does anyway and nothing more, for the plain arms, and the plant; None of what is no plant."""
+    if case.cause in (NOTHING, LINK_DELAY):
+        return None
+    return Plant(kind=case.cause, share=0.0, each=0.0), Plant(kind=case.cause, share=0.0, each=each)
 
 
 def _amount(case: CauseCase, results: Path) -> float:
     """What is to be planted in each step: seconds, or passes of work by what one took in a pilot."""
     if case.cause == NOTHING:
         return 0.0
-    pilot = _pilot("device_work" if case.cause in SECONDS else case.cause, case.replicas, results)
+    in_seconds = case.cause in (*SECONDS, LINK_DELAY)
+    pilot = _pilot(replace(case, cause="device_work" if in_seconds else case.cause, share=0.0, number=-1), results)
     plain, probed = pilot[WHOLE], pilot[PLANTED + WHOLE]
-    return case.share * plain * (1.0 if case.cause in SECONDS else PROBE / max(probed - plain, 0.01 * plain))
+    return case.share * plain * (1.0 if in_seconds else PROBE / max(probed - plain, 0.01 * plain))
 
 
-def _pilot(cause: str, replicas: int, results: Path) -> Times:
+def _pilot(case: CauseCase, results: Path) -> Times:
     """Mean seconds of the whole step with and without `PROBE` passes of work, kept as a case is."""
-    case = CauseCase(cause, 0.0, replicas, -1)
     kept = read(results).get(case.key)
     if kept is None:
-        kept = _measured_and_kept(case, PROBE, PILOT_BLOCKS, [WHOLE], _beside_placebo(cause, PROBE), results)
+        kept = _measured_and_kept(case, PROBE, PILOT_BLOCKS, [WHOLE], _plants(case, PROBE), results)
     blocks = kept["blocks"]
     return {name: math.fsum(block[name] for block in blocks) / len(blocks) for name in (WHOLE, PLANTED + WHOLE)}
 
@@ -109,7 +123,7 @@ def _pilot(cause: str, replicas: int, results: Path) -> Times:
 def _measured_and_kept(
     case: CauseCase, each: float, blocks: int, arms: Sequence[str], plants: tuple[Plant, Plant] | None, results: Path
 ) -> dict[str, Any]:
-    times, lacking = measured(case, blocks, arms, plants)
+    times, lacking = measured(case, blocks, arms, plants, each)
     kept = {"key": case.key, "commit": commit(), "each": each, "blocks": times, "lacking": lacking}
     with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps(kept) + "\n")
@@ -117,41 +131,52 @@ def _measured_and_kept(
 
 
 def measured(
-    case: CauseCase, blocks: int, arms: Sequence[str], plants: tuple[Plant, Plant] | None
+    case: CauseCase, blocks: int, arms: Sequence[str], plants: tuple[Plant, Plant] | None, each: float = 0.0
 ) -> tuple[list[Times], dict[str, str]]:
     """(seconds a step of each arm in each block that is complete, why others were not), of a run that is not kept.
 
-    `plants` are what the plain arms have and what the planted ones have; None is nothing in both.
+    `plants` are what the plain arms have and what the planted ones have; None is nothing in both. With a longer way
+    over the network the step is to be longer by `each` seconds.
     """
-    asked = trained(cell("none" if case.replicas == 1 else "mirrored", case.replicas, BATCH_SIZE))
-    alone, every = alone_of(asked), [*arms, *(PLANTED + name for name in arms)]
-    family = FamilyRecord(cell_id=asked.cell_id, arms=every, alone=alone.cell_id if ALONE in arms else None)
+    asked = _cell_of(case)
+    planted = _on_longer_link(asked, each) if case.cause == LINK_DELAY else asked
+    every = [*arms, *(PLANTED + name for name in arms)]
     seed = zlib.crc32(case.key.encode()) % 2**31
-    manifest = new_manifest(
-        "explain",
-        ["benchmarks/goals/causes.py"],
-        sweep=Sweep(seed=seed, trials=blocks, **SWEEP),
-        cells=list({one.cell_id: one for one in (asked, alone)}.values()),
-        plans=[PlanRecord.sealed(seed, 1, [[start_order(seed, block, every)] for block in range(blocks)])],
-        explain=ExplainPlan(families=[family], blocks=blocks),
-    )
-    with scratch() as folder:
-        path = begin(lambda store, listener: PlantedRun(store, listener, plants), Path(folder), manifest, Quiet())
-        trials = load_run(path).trials
+    trials = trials_of_arms(asked, every, blocks, seed, SWEEP, lambda *given: PlantedRun(*given, plants, planted))
     return _times(trials, every), {str(t.side): f"{t.status}: {t.reason}" for t in trials if not t.measured}
+
+
+def _cell_of(case: CauseCase) -> TrainingCell:
+    """What is explained. Workers' gradients are one buffer, so that a link is crossed twice a step."""
+    if case.workers == 1:
+        return trained(cell("none" if case.replicas == 1 else "mirrored", case.replicas, BATCH_SIZE))
+    over = {"network": Network(delay=LINK_S).text} if case.cause == LINK_DELAY else {}
+    return trained(cell("multi_worker_mirrored", 1, BATCH_SIZE, workers=case.workers, bytes_per_pack=ONE_PACK, **over))
+
+
+def _on_longer_link(asked: TrainingCell, each: float) -> TrainingCell:
+    """The cell on a network over which each of a ring's 2(n−1) messages takes its share of `each` longer."""
+    longer = each / (2 * (asked.workers - 1))
+    return asked.model_copy(update={"network": Network(delay=round(LINK_S + longer, 6)).text})
 
 
 class PlantedRun(ExplainRun):
     """A run whose family has each arm twice, without and with a cause in it."""
 
-    def __init__(self, store: RunStore, listener: Progress, plants: tuple[Plant, Plant] | None) -> None:
+    def __init__(
+        self, store: RunStore, listener: Progress, plants: tuple[Plant, Plant] | None, planted: TrainingCell
+    ) -> None:
         super().__init__(store, listener)
         self._plants = plants or (None, None)
+        self._planted = planted
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         bare = name.removeprefix(PLANTED)
         arm = super()._arm(family, bare)
-        return replace(arm, name=name, request=arm.request.model_copy(update={"plant": self._plants[bare != name]}))
+        update: dict[str, Any] = {"plant": self._plants[bare != name]}
+        if bare not in (name, ALONE):
+            update["cell"] = self._planted
+        return replace(arm, name=name, request=arm.request.model_copy(update=update))
 
 
 def _times(trials: Sequence[TrialRecord], arms: Sequence[str]) -> list[Times]:

@@ -1,4 +1,5 @@
-"""What is left of a run of clusters 10 s after each way that it can end, under each launcher that can run here.
+"""What is left of a run of clusters, or of trials with tf.data services, 10 s after each way that it can end, under
+each launcher that can run here.
 
 Promise: no process, namespace, port, scratch file or Slurm job, whether the run is done, is interrupted, or is killed,
 or one of its workers, preloaded processes, agents or steps of Slurm is. The first row of each launcher is a program
@@ -49,6 +50,28 @@ SWEEP = [
 ]
 LONG = [*SWEEP, "--windows", "100", "--window", "1"]
 SHORT = [*SWEEP, "--windows", "5", "--window", "0.02"]
+SERVED = [
+    *HARNESS,
+    "sweep",
+    "--strategy",
+    "none,mirrored",
+    "--replicas",
+    "1,2",
+    "--cache",
+    "none",
+    "--deterministic",
+    "false",
+    "--data-service",
+    "2",
+    "--trials",
+    "1",
+    "--windows",
+    "100",
+    "--window",
+    "1",
+    "--quiet",
+]
+"""Trials each of which has a tf.data service."""
 ON_TWO_HOSTS = ["--hosts", "2"]
 """Two workers and a server would otherwise have a host each."""
 CLUSTER_OF_TWO = 2
@@ -286,7 +309,8 @@ def _local() -> Iterator[tuple[Ground, list[Way]]]:
     plain = [
         replace(way, name=f"{way.name}, --no-isolate", command=[*way.command, "--no-isolate"]) for way in WAYS[1:4]
     ]
-    yield Ground("local"), [control, *WAYS, *plain]
+    served = [replace(way, name=f"{way.name}, tf.data services", command=SERVED) for way in WAYS[1:3]]
+    yield Ground("local"), [control, *WAYS, *plain, *served]
 
 
 def _attach() -> Iterator[tuple[Ground, list[Way]]]:

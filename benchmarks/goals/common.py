@@ -7,19 +7,29 @@ import random
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scipy import stats
 
 from harness.protocol.messages import Request
+from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
+from harness.record.manifest import PlanRecord
 from harness.record.packed import read_records
+from harness.record.reading import load_run
+from harness.record.store import RunStore
+from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
+from harness.run.kinds.arms import start_order
+from harness.run.kinds.explain import ExplainRun, alone_of
 from harness.run.process.zygote import Zygote
+from harness.run.progress.base import Progress, Quiet
 from harness.run.request import default_data_dir
+from harness.run.runner import begin, new_manifest
 from harness.run.turns.live import LiveTrial, Slot
 from harness.spec import Cell, Sweep, expand
+from harness.spec.cell import TrainingCell
 from harness.trial.engines import catalogue_of
 
 __all__ = [
@@ -39,6 +49,7 @@ __all__ = [
     "read",
     "scratch",
     "table",
+    "trials_of_arms",
 ]
 
 
@@ -217,6 +228,29 @@ def print_ratio(logs: Sequence[float], goal: float) -> None:
 def scratch() -> tempfile.TemporaryDirectory[str]:
     """A folder for runs that nobody will read again."""
     return tempfile.TemporaryDirectory(prefix="harness-goals-")
+
+
+def trials_of_arms(
+    asked: TrainingCell,
+    arms: Sequence[str],
+    blocks: int,
+    seed: int,
+    settings: Mapping[str, Any],
+    driver: Callable[[RunStore, Progress], ExplainRun] = ExplainRun,
+) -> Sequence[TrialRecord]:
+    """The trials of a run of `explain` in which one cell has these arms alone; the run is not kept."""
+    alone = alone_of(asked)
+    family = FamilyRecord(cell_id=asked.cell_id, arms=list(arms), alone=alone.cell_id if ALONE in arms else None)
+    manifest = new_manifest(
+        "explain",
+        ["benchmarks/goals"],
+        sweep=Sweep(seed=seed, trials=blocks, **settings),
+        cells=list({one.cell_id: one for one in (asked, alone)}.values()),
+        plans=[PlanRecord.sealed(seed, 1, [[start_order(seed, block, arms)] for block in range(blocks)])],
+        explain=ExplainPlan(families=[family], blocks=blocks),
+    )
+    with scratch() as folder:
+        return load_run(begin(driver, Path(folder), manifest, Quiet())).trials
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:

@@ -20,6 +20,7 @@ FaultOf = Callable[[Cell], str | None]
 class Choice:
     """Cells of one ranking, the fastest first, and what could not be taken."""
 
+    run_id: str
     cells: Mapping[TrainingCell, tuple[str, ...]]
     """Each with what it is to the ranking."""
     passed_over: Mapping[Cell, str]
@@ -58,7 +59,7 @@ def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: Fault
     cells: dict[TrainingCell, tuple[str, ...]] = {}
     for cell, role in roles:
         cells[cell] = (*cells.get(cell, ()), role)
-    return Choice(cells, passed_over, len(found) - 1)
+    return Choice(summary.run_id, cells, passed_over, len(found) - 1)
 
 
 def _first(cells: Iterable[Cell], fault_of: FaultOf, passed_over: dict[Cell, str]) -> TrainingCell | None:

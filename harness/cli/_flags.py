@@ -7,7 +7,6 @@ from typing import Any
 from harness.cli._completion import values_of
 from harness.cli._options import Flag, option
 from harness.errors import UsageError
-from harness.spec.axes import SETTINGS
 from harness.spec.sweep import AXES, HELP, Sweep, raw_keys
 from harness.spec.text import text_of, value_from
 
@@ -15,8 +14,6 @@ ON_RESUME = ("resume", "results", "quiet", "json")
 """Flags that go with --resume of every kind of run."""
 UNUSED: tuple[Any, ...] = (None, [], ())
 """What a flag has that nobody gave, by whether it may be given again and by the version of the option parser."""
-OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
-"""Keys of a spec that have no meaning where two sides are compared."""
 
 
 def key_flags(without: Collection[str] = ()) -> list[Flag]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
-from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
+from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import UsageError
 from harness.looks import MAX_BLOCKS, MOST_BLOCKS, QUIET_BLOCKS
+from harness.spec.sweep import OF_SWEEPS
 from harness.visible import json_text
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
-from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
+from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, argument, option, resume_option, with_names
-from harness.errors import NothingMeasured, UsageError
-from harness.spec.sweep import AXES, OF_OTHER_WORK, Sweep, load_sweep, sweep_from
+from harness.errors import NothingMeasured
+from harness.spec.sweep import NOT_OF_EXPLAIN, OF_OTHER_WORK
 from harness.spec.text import value_from
 
 if TYPE_CHECKING:
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 VERB = "explain"
 HELP = "Say where the time of a step goes: input, communication, update, dispatch, contention or compute."
 EXAMPLES = "Examples: harness explain --strategy mirrored --replicas 2 --batch-size 32\n\nharness explain latest"
-IGNORED = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace"))
-"""Keys of a spec that say how a sweep repeats its cells: of a spec that sweeps use too they are left out."""
-NOT_TAKEN = ("name", "isolate", *OF_OTHER_WORK, *IGNORED)
+NOT_TAKEN = ("name", "isolate", *OF_OTHER_WORK, *NOT_OF_EXPLAIN)
 """Keys of a spec that have no meaning here."""
-ONE = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [32]}
-"""The cell that is explained where nobody names an axis."""
 
 
 def command(**given: Any) -> int:
@@ -78,50 +74,16 @@ def _refuse_nothing(found: "Sequence[Explanation]") -> None:
 
 
 def _settings(given: dict[str, Any], flags: dict[str, str]) -> "ExplainSettings":
-    spec: Path | None = given["spec"]
-    keys = {key: value_from(key, text) for key, text in flags.items()}
-    if spec is None or spec.suffix == ".toml" or _is_spec(spec):
-        return _settings_of_spec(spec, keys)
-    return _settings_of_run(spec, keys, given)
-
-
-def _is_spec(path: Path) -> bool:
-    """Whether it is there, and no folder or file of a run."""
-    from harness.record.reading import MANIFEST_NAME
-
-    try:
-        return path.exists() and not (path.is_dir() or (path.parent / MANIFEST_NAME).is_file())
-    except OSError:  # nothing can be called so; to look for a run of that name says why
-        return False
-
-
-def _settings_of_run(name: Path, keys: dict[str, Any], given: dict[str, Any]) -> "ExplainSettings":
-    """Of the cells of a sweep that are worth it; a line says which these are."""
-    from harness.record.reading import load_run, resolve_run
+    """Of the cells that are asked for; of a run's a line says which these are."""
     from harness.report.words.choice import choice_words
-    from harness.run.kinds.of_sweep import settings_of_sweep
+    from harness.run.kinds.explain_settings import settings_asked
     from harness.run.progress.base import say_line
 
-    run = load_run(resolve_run(str(name), given["results"]))
-    settings, choice = settings_of_sweep(run, keys)
-    if not (given["quiet"] or given["json"]):
-        say_line(choice_words(choice, run.manifest.run_id), sys.stderr)
+    keys = {key: value_from(key, text) for key, text in flags.items()}
+    settings, choice = settings_asked(given["spec"], keys, given["results"])
+    if choice is not None and not (given["quiet"] or given["json"]):
+        say_line(choice_words(choice), sys.stderr)
     return settings
-
-
-def _settings_of_spec(spec: Path | None, keys: dict[str, Any]) -> "ExplainSettings":
-    from harness.run.kinds.explain import SETTINGS, ExplainSettings
-    from harness.run.request import asked_matrix
-    from harness.spec.cell import trained
-
-    asked = ({} if spec is None else load_sweep(spec)) | keys
-    source = VERB if spec is None else str(spec)
-    for key in ("work", "step"):
-        if asked.get(key, default := Sweep.model_fields[key].default) != default:
-            raise UsageError(f"{source}: {key}: explain takes trainings of a model, whose steps it knows; leave it out")
-    sweep = sweep_from({**SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source, unused=IGNORED)
-    matrix = asked_matrix(sweep)
-    return ExplainSettings(sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base])
 
 
 _OF = "A spec whose cells are explained; or a sweep's run, of which those are that one asks about: the fastest first."

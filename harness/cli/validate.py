@@ -4,12 +4,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
-from harness.cli._flags import OF_SWEEPS, key_flags, keys_given, run_to_resume
+from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import OF_PROCESS
-from harness.spec.sweep import AXES, OF_OTHER_WORK, sweep_from
+from harness.spec.sweep import AXES, OF_OTHER_WORK, OF_SWEEPS, sweep_from
 from harness.spec.text import value_from
 from harness.visible import json_text
 

@@ -1,4 +1,5 @@
-"""What `harness.sweep`, `harness.ab` and `harness.compare` give back: figures, frames, and the answer as HTML."""
+"""What `harness.sweep`, `harness.explain`, `harness.ab` and `harness.compare` give back: figures, frames, the answer as
+HTML."""
 
 import functools
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.analysis import Interval, RunSummary, summarise
 from harness.analysis.comparison import Comparison
 from harness.analysis.estimates.verdict import Verdict
+from harness.analysis.explain import Explanation, explanations_of
 from harness.record.reading import Run
 from harness.report.comparison import renderer
 from harness.report.comparison.base import Surface
@@ -17,7 +19,8 @@ from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
-from harness.report.tables.frames import comparison_frame, trial_frame
+from harness.report.tables.explain import explain_lines, explain_tables
+from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.sweep import ranking_table
 from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines
@@ -67,6 +70,40 @@ class SweepResult:
     def _repr_html_(self) -> str:
         tables = [ranking_table(work, self.summary.noise) for work in self.summary.workloads]
         return "".join((*_paragraphs(self.answer), *map(_html, tables)))
+
+
+@dataclass(frozen=True)
+class ExplainResult:
+    """Steps that were taken apart. Printed it is the answer for each cell, in a notebook with the parts below."""
+
+    run: Run
+    """The run as recorded: `manifest` and `trials`, typed."""
+
+    @property
+    def path(self) -> Path:
+        """The folder of its records, which every verb of the command line takes."""
+        return self.run.path
+
+    @functools.cached_property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Everything that is said of each cell, typed."""
+        return explanations_of(self.run)
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """What binds each cell's step, in sentences, as the command line prints it."""
+        return tuple(explain_lines(self.explanations))
+
+    @property
+    def parts(self) -> "pd.DataFrame":
+        """A row a part of each cell's step, as `harness.load_parts`."""
+        return part_frame([self.run])
+
+    def __str__(self) -> str:
+        return "\n".join(self.answer)
+
+    def _repr_html_(self) -> str:
+        return "".join((*_paragraphs(self.answer), *map(_html, explain_tables(self.explanations))))
 
 
 @dataclass(frozen=True)

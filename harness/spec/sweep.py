@@ -66,6 +66,10 @@ OF_STEP = ("step", "amount", "quantity")
 """Keys of a training step of the user's own, whose cell has them."""
 OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_PIPELINE, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
+OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
+"""Keys that say how a sweep repeats its cells; they have no meaning where two sides are compared."""
+NOT_OF_EXPLAIN = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace"))
+"""Those of them that `explain` leaves out of a spec that sweeps use too."""
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from harness.cli import ab, explain, sweep, validate
-from harness.cli._flags import OF_SWEEPS
 from harness.run.request import asked_matrix
 from harness.spec.axes import Settings
-from harness.spec.sweep import OF_OTHER_WORK, Sweep
+from harness.spec.sweep import OF_OTHER_WORK, OF_SWEEPS, Sweep
 from tests.run.benches import AbSides, ExplainBench, KindBench, SweepBench, ValidationBench
 
 VERBS = [

@@ -11,8 +11,9 @@ import pytest
 
 from harness import cli
 from harness.analysis.comparison import choose_margins, parse_share
-from harness.cli._flags import OF_SWEEPS, keys_given
+from harness.cli._flags import keys_given
 from harness.cli._sides import read_sides
+from harness.spec.sweep import OF_SWEEPS
 from tests.pytest_plugin.conftest import LOADED
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,11 @@ import pytest
 
 from harness import cli
 from harness.record.reading import list_runs
-from harness.report.export import exporters
+from harness.report.kinds import formats
 from harness.report.tables.columns import (
     CELL_COLUMNS,
     COMPARISON_COLUMNS,
+    PART_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_COLUMNS,
     TRIAL_COLUMNS,
@@ -38,6 +39,7 @@ TABLES = {
     "Windows": WINDOW_COLUMNS,
     "Cells": SUMMARY_COLUMNS,
     "Comparisons": COMPARISON_COLUMNS,
+    "Parts of a step": PART_COLUMNS,
     "Runs": RUN_COLUMNS,
 }
 WORK = [command for command in HARNESS if shlex.split(command)[3] in ("export", "import") and " latest" not in command]
@@ -67,7 +69,7 @@ def test_an_export_or_import_works_as_printed(command: str, checkout: Path, caps
 
 def test_the_page_names_every_format() -> None:
     listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \| ", EXPORTS.partition("## pytest-benchmark")[0], re.MULTILINE)
-    assert sorted(re.findall(r"`([\w-]+)`", " ".join(listed))) == sorted(exporters())
+    assert sorted(re.findall(r"`([\w-]+)`", " ".join(listed))) == sorted(formats())
 
 
 ENDS = rf"(lower|upper) end of its (95 % interval( {IN_THESE_MINUTES})?|corrected interval)"

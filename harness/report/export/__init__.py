@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from harness.registry import registered
-from harness.report.export.base import Exporter, RunData
+from harness.report.export.base import Exporter
 
-__all__ = ["Exporter", "RunData", "exporters"]
+__all__ = ["Exporter", "exporters"]
 
 
 def exporters() -> Mapping[str, Exporter]:

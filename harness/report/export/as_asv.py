@@ -19,8 +19,9 @@ from harness.analysis.estimates.intervals import throughput_interval
 from harness.environment import Fact
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LARGEST_RECORDS, read_whole
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.export.base import Exporter, RunData, write_folder
+from harness.report.export.base import Exporter, write_folder
 from harness.report.words.names import slug
 from harness.report.words.text import IN_THESE_MINUTES
 
@@ -55,7 +56,7 @@ class _Asv:
     summary: str = "a results folder of airspeed velocity: step times and peak memory by commit"
     suffix: str = ".asv"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         if target is None:
             raise UsageError("--output: asv is a folder and cannot be printed; name its results_dir with --output DIR")
@@ -87,7 +88,7 @@ class _Asv:
         return None
 
 
-def _results(run: RunData, cells: Sequence[CellSummary], commit: str, machine: str, environment: str) -> dict[str, Any]:
+def _results(run: Run, cells: Sequence[CellSummary], commit: str, machine: str, environment: str) -> dict[str, Any]:
     facts = run.manifest.facts
     requirements = {name: str(facts.get(f"package.{name}") or "") for name in ("tensorflow", "keras", "numpy")}
     python = _python(facts)

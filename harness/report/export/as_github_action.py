@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import CellSummary, Interval, summarise
-from harness.report.export.base import Exporter, RunData, deliver, measured_cells
+from harness.record.reading import Run
+from harness.report.export.base import Exporter, deliver, measured_cells
 from harness.report.words.text import OWN_INTERVAL, bounds
 from harness.spec.quantity import EXAMPLES
 from harness.visible import json_text
@@ -20,13 +21,13 @@ class Action:
     summary: str
     suffix: str = ".json"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         cells = measured_cells(summarise(run.manifest, run.trials, run.rank_unproved), self.name)
         entries = [self._entry(cell, run) for cell in cells]
         return deliver(json_text(entries, 1, allow_nan=False), target)
 
-    def _entry(self, cell: CellSummary, run: RunData) -> dict[str, Any]:
+    def _entry(self, cell: CellSummary, run: Run) -> dict[str, Any]:
         assert cell.measured is not None
         of = cell.trials.cell
         value = cell.measured.throughput if self.unit == EXAMPLES.unit else cell.measured.step_time_s
@@ -37,7 +38,7 @@ class Action:
         return {**entry, "extra": _extra(cell, value, run)}
 
 
-def _extra(cell: CellSummary, value: Interval, run: RunData) -> str:
+def _extra(cell: CellSummary, value: Interval, run: Run) -> str:
     interval = "no interval: one trial" if value.low is None else f"{OWN_INTERVAL} {bounds(value)}"
     lines = [f"{interval}, {value.count} trials", f"cell {cell.cell_id}", f"run {run.manifest.run_id}"]
     lines += [] if cell.trials.unproved is None else [f"unproved: {cell.trials.unproved}"]

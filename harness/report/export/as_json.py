@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis import summarise
-from harness.report.export.base import Exporter, RunData, deliver
+from harness.record.reading import Run
+from harness.report.export.base import Exporter, deliver
 from harness.report.export.rows import answer_row, cell_rows
 from harness.report.values import plain
 
@@ -16,7 +17,7 @@ class _Json:
     summary: str = "one document: manifest, trials with every window, cells with estimates, answers"
     suffix: str = ".json"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         document = {

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.analysis import RunSummary, WorkloadSummary, summarise
-from harness.report.export.base import Exporter, RunData, deliver
+from harness.record.reading import Run
+from harness.report.export.base import Exporter, deliver
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
 from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines
@@ -25,7 +26,7 @@ class _Markdown:
     summary: str = "for a pull request: the answer and the ranking, the other tables folded; cut to what GitHub takes"
     suffix: str = ".md"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         head = [f"# {escape(run.manifest.run_id)}", "", *(f"- {escape(line)}" for line in answer_lines(summary))]

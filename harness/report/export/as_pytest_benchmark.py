@@ -15,8 +15,9 @@ from typing import Any
 from harness.analysis import CellSummary, summarise
 from harness.environment import Fact
 from harness.errors import HarnessError
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.export.base import Exporter, RunData, deliver, measured_cells
+from harness.report.export.base import Exporter, deliver, measured_cells
 from harness.report.export.rows import cell_row
 from harness.report.values import plain
 from harness.report.words.names import names_of
@@ -31,7 +32,7 @@ class _PytestBenchmark:
     summary: str = "the JSON of pytest-benchmark, a measured window a round"
     suffix: str = ".json"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         cells = measured_cells(summary, self.name)
@@ -65,7 +66,7 @@ def rounds_of(trials: Sequence[TrialRecord], cell_id: str) -> list[float]:
     ]
 
 
-def _benchmark(cell: CellSummary, name: str, run: RunData) -> dict[str, Any]:
+def _benchmark(cell: CellSummary, name: str, run: Run) -> dict[str, Any]:
     from pytest_benchmark import stats as theirs  # so that the statistics are theirs in every version
 
     make: Any = theirs.Stats

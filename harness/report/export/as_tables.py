@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from harness.analysis import summarise
 from harness.errors import HarnessError, UsageError
-from harness.report.export.base import Exporter, RunData, deliver, write
+from harness.record.reading import Run
+from harness.report.export.base import Exporter, deliver, write
 from harness.report.export.rows import cell_rows, field, to_csv, trial_rows
 from harness.report.tables.frames import trial_frame, window_frame
 
@@ -23,10 +24,10 @@ class CsvTable:
 
     name: str
     summary: str
-    text: Callable[[RunData], str]
+    text: Callable[[Run], str]
     suffix: str = ".csv"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         return deliver(self.text(run), target)
 
@@ -37,10 +38,10 @@ class ParquetTable:
 
     name: str
     summary: str
-    frame: "Callable[[RunData], pd.DataFrame]"
+    frame: "Callable[[Run], pd.DataFrame]"
     suffix: str = ".parquet"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter. HarnessError where pyarrow is missing, UsageError where there is no file to write to."""
         if importlib.util.find_spec("pyarrow") is None:
             raise HarnessError(f"format {self.name} needs pyarrow: pip install pyarrow, or export csv")
@@ -54,18 +55,18 @@ class ParquetTable:
         return None
 
 
-def _cells(run: RunData) -> str:
+def _cells(run: Run) -> str:
     return to_csv(cell_rows(summarise(run.manifest, run.trials, run.rank_unproved)))
 
 
-def _windows(run: RunData) -> str:
+def _windows(run: Run) -> str:
     frame = window_frame(run.trials)
     for name in frame.select_dtypes(["category", "string", "object"]):
         frame[name] = frame[name].map(field, na_action="ignore")
     return frame.to_csv(index=False, lineterminator="\n")
 
 
-def _trials_with_windows(run: RunData) -> "pd.DataFrame":
+def _trials_with_windows(run: Run) -> "pd.DataFrame":
     """A row a trial as in CSV, and each trial's windows as lists."""
     import pandas as pd  # slow to import, and few exporters need it
 

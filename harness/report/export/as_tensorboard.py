@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError, UsageError
+from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.export.base import Exporter, RunData, write_folder
+from harness.report.export.base import Exporter, write_folder
 from harness.report.values import value_at
 from harness.report.words.names import slug
 from harness.spec.cell import Cell
@@ -41,7 +42,7 @@ class _TensorBoard:
     summary: str = "a log folder: windows as scalars, cells as HParams (needs tensorboard)"
     suffix: str = ".tensorboard"
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         if importlib.util.find_spec("tensorboard") is None:
             raise HarnessError("format tensorboard needs the tensorboard package: pip install tensorboard")
@@ -59,7 +60,7 @@ def hparams_of(cell: Cell) -> dict[str, Any]:
     return {key: value for key, value in cell.model_dump(mode="json").items() if value is not None}
 
 
-def _experiment(run: RunData) -> Any:
+def _experiment(run: Run) -> Any:
     """What the HParams plugin reads first: which hyperparameters and metrics there are."""
     from tensorboard.compat.proto import event_pb2
     from tensorboard.plugins.hparams import summary_v2 as hparams
@@ -72,7 +73,7 @@ def _experiment(run: RunData) -> Any:
     return event_pb2.Event(wall_time=started, summary=summary)
 
 
-def _metrics(run: RunData) -> dict[str, str]:
+def _metrics(run: Run) -> dict[str, str]:
     """The metrics of all trials, in the quantities that their cells have."""
     quantities = list(dict.fromkeys(trial.cell.work.quantity for trial in run.trials)) or [EXAMPLES]
     return {of.worded(name): of.worded(words) for name, words in METRICS.items() for of in quantities}

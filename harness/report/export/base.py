@@ -2,7 +2,7 @@
 
 import contextlib
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -10,29 +10,8 @@ from harness.analysis import CellSummary, RunSummary
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import no_folder
 from harness.record.files import OF_KERNEL, is_setting, replace_file
-from harness.record.manifest import RunManifest
 from harness.record.own_files import is_own_file
-from harness.record.trial import TrialRecord
-
-
-class RunData(Protocol):
-    """What is exported; `harness.record.Run` is one."""
-
-    @property
-    def path(self) -> Path:
-        """Its folder, where records lie that are no trials."""
-
-    @property
-    def manifest(self) -> RunManifest:
-        """The run's manifest."""
-
-    @property
-    def trials(self) -> Sequence[TrialRecord]:
-        """Its trials in the order recorded."""
-
-    @property
-    def rank_unproved(self) -> bool:
-        """Whether rankings take in cells that are unproved."""
+from harness.record.reading import Run
 
 
 class Exporter(Protocol):
@@ -50,7 +29,7 @@ class Exporter(Protocol):
     def suffix(self) -> str:
         """The usual end of the file's name."""
 
-    def export(self, run: RunData, target: Path | None) -> str | None:
+    def export(self, run: Run, target: Path | None) -> str | None:
         """Write `target`, or return the text when it is None. Raises HarnessError with the remedy."""
 
 

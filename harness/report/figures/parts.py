@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.explain import Explanation, PartName
-from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Patch
 from harness.report.figures.layout import BAR, bar_ends, bar_look, bar_parts, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import Picture, picture, style
+from harness.report.tables.explain import part_rows
 from harness.report.words.text import listed, seconds, shortened, significant
 from harness.spec.cell import cell_names
 
@@ -43,7 +43,7 @@ def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | No
         axes.set_xlim(0, 1.14 * max(1e3 * (found.step_time_s or 0.0) for found in shown))
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "milliseconds of one step, mean over blocks")
         _draw(axes, shown)
-    rows = [row for found in shown for row in _rows(found, names[found.cell.cell_id])]
+    rows = part_rows(explanations)
     words = _describe(shown, labels)
     return picture(figure, name, "Where a step's time goes", words, _caption(shown, hides), rows)
 
@@ -89,21 +89,3 @@ def _describe(shown: Sequence[Explanation], labels: Mapping[int, str]) -> str:
         told += [f"{_HIDDEN_WORDS} {significant(100 * shares[HIDDEN], 2)} %"] if HIDDEN in shares else []
         bars.append(f"{labels[row]}, a step of {seconds(found.step_time_s)}: {listed(told, most=9)}")
     return f"Stacked bars of the parts of a step. {'; '.join(bars)}."
-
-
-def _rows(found: Explanation, label: str) -> list[ExportRow]:
-    step_s = found.step_time_s or 0.0
-    return [
-        {
-            "cell_id": found.cell.cell_id,
-            "cell": label,
-            "bound_by": found.bound_by,
-            "step_time_s": step_s,
-            "part": part.name,
-            "seconds": part.value * step_s,
-            "share": part.value,
-            "share_low": part.low,
-            "share_high": part.high,
-        }
-        for part in (*found.parts, *found.within)
-    ]

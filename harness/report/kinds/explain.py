@@ -58,9 +58,18 @@ class _Explain(Presentation):
         return json_text({"run_id": run.manifest.run_id, "cells": cells, "tries": tries})
 
     def exporters(self) -> "Mapping[str, Exporter]":
-        """Its trials; figures of cells would take instruments for them."""
-        formats = super().exporters()
-        return {name: formats[name] for name in ("csv",)}
+        """Its trials, and the parts of its steps; figures of cells would take instruments for them."""
+        from harness.analysis.explain import explanations_of
+        from harness.report.export.as_tables import CsvTable
+        from harness.report.export.rows import to_csv
+        from harness.report.tables.explain import part_rows
+
+        parts = CsvTable(
+            "parts",
+            "CSV, one row a part of a cell's step, of a run of explain",
+            lambda run: to_csv(part_rows(explanations_of(run))),
+        )
+        return {"csv": super().exporters()["csv"], parts.name: parts}
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """Of the whole steps."""

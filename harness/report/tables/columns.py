@@ -294,6 +294,19 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
 )
 """One row a cell, with estimates: `export --format cells`, and `harness.load_cells`."""
 
+PART_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "category", "", "the run"),
+    Column("cell_id", "category", "", "identity of the cell"),
+    Column("cell", "category", "", "what tells it from the other cells of its run"),
+    Column("bound_by", "category", "", "the part that binds the step, or mixed, undecided, not_judged"),
+    Column("step_time_s", "number", "s", "the whole step, geometric mean over blocks"),
+    Column("part", "category", "", "input, communication, …; what they are made of says the protocol"),
+    Column("seconds", "number", "s", "the share of the whole step's time"),
+    Column("share", "number", "share", "of the step, the mean over blocks"),
+    Column("share_low", "number", "share", "lower end of its 95 % interval"),
+    Column("share_high", "number", "share", "upper end of its 95 % interval"),
+)
+"""One row a part of a step: `harness.load_parts`."""
 RUN_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "text", "", "the run"),
     Column("name", "category", "", "the sweep's name"),

@@ -1,6 +1,7 @@
 """Where a step's time goes: the sentence that answers, and a table for each cell."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
@@ -63,6 +64,27 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
             for arm, reason in found.lacking.items()
         ]
     return lines
+
+
+def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+    """A row a part of each cell's step, as `PART_COLUMNS` has them, of cells whose parts are known."""
+    names = cell_names([found.cell for found in explanations])
+    return [
+        {
+            "cell_id": found.cell.cell_id,
+            "cell": names[found.cell.cell_id],
+            "bound_by": found.bound_by,
+            "step_time_s": found.step_time_s,
+            "part": part.name,
+            "seconds": part.value * found.step_time_s,
+            "share": part.value,
+            "share_low": part.low,
+            "share_high": part.high,
+        }
+        for found in explanations
+        if found.step_time_s
+        for part in (*found.parts, *found.within)
+    ]
 
 
 def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:

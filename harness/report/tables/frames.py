@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.analysis.comparison.result import Comparison
-from harness.record.reading import RunListing
+from harness.analysis.explain import explanations_of
+from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
 from harness.report.tables.columns import (
     COMPARISON_COLUMNS,
+    PART_COLUMNS,
     RUN_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
@@ -20,6 +22,7 @@ from harness.report.tables.columns import (
     Column,
     ColumnKind,
 )
+from harness.report.tables.explain import part_rows
 from harness.report.tables.quantities import columns_for
 from harness.visible import printable
 
@@ -75,6 +78,14 @@ def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
     import pandas as pd
 
     return pd.DataFrame({c.name: pandas_series(c, map(c.of, listings)) for c in RUN_COLUMNS})
+
+
+def part_frame(runs: Sequence[Run]) -> "pd.DataFrame":
+    """One row a part of each cell's step, of runs of `explain`. UsageError on a run of another kind."""
+    import pandas as pd
+
+    rows = [{"run_id": run.manifest.run_id, **row} for run in runs for row in part_rows(explanations_of(run))]
+    return pd.DataFrame({c.name: pandas_series(c, [row.get(c.name) for row in rows]) for c in PART_COLUMNS})
 
 
 def comparison_frame(comparison: Comparison) -> "pd.DataFrame":

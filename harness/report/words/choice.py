@@ -6,11 +6,11 @@ from harness.spec.cell import cell_names
 from harness.visible import plural, printable
 
 
-def choice_words(choice: Choice, run_id: str) -> str:
+def choice_words(choice: Choice) -> str:
     """One line: each cell with what it is to the sweep, what could not be taken, and how to choose otherwise."""
     names = cell_names([*choice.cells, *choice.passed_over])
     taken = listed((f"{names[cell.cell_id]} ({', '.join(roles)})" for cell, roles in choice.cells.items()), most=9)
-    parts = [f"of {run_id}: {taken}"]
+    parts = [f"of {choice.run_id}: {taken}"]
     if choice.passed_over:
         others = (f"{names[cell.cell_id]} ({reason.partition(';')[0]})" for cell, reason in choice.passed_over.items())
         parts.append(f"not taken apart: {listed(others)}")

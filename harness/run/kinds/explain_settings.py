@@ -1,0 +1,86 @@
+"""What `explain` is asked to take apart: the cells of a spec, or some of a sweep that was measured before."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.analysis.choice import Choice, choice_of
+from harness.analysis.comparison.axis import CELL_KEYS
+from harness.analysis.summary import JUDGED, summarise
+from harness.errors import UsageError
+from harness.record.manifest import SweepPlan
+from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
+from harness.run.kinds import explain
+from harness.run.request import asked_matrix
+from harness.spec.cell import Cell, trained
+from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
+
+ONE = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [32]}
+"""The cell that is explained where nobody names an axis."""
+
+
+def settings_asked(
+    of: Path | None, keys: Mapping[str, Any], results: Path
+) -> tuple[explain.ExplainSettings, Choice | None]:
+    """What `explain` is to do with `of`, a spec or the name of a sweep's run in `results`, with `keys` laid over it;
+    and of a run why these cells. Without `of` it is one cell. UsageError names what makes no sense."""
+    if of is None or of.suffix == ".toml" or _is_spec(of):
+        return _settings_of_spec(of, keys), None
+    return settings_of_sweep(load_run(resolve_run(str(of), results)), keys)
+
+
+def _is_spec(path: Path) -> bool:
+    """Whether it is there, and no folder or file of a run."""
+    try:
+        return path.exists() and not (path.is_dir() or (path.parent / MANIFEST_NAME).is_file())
+    except OSError:  # nothing can be called so; to look for a run of that name says why
+        return False
+
+
+def _settings_of_spec(spec: Path | None, keys: Mapping[str, Any]) -> explain.ExplainSettings:
+    asked = {**({} if spec is None else load_sweep(spec)), **keys}
+    source = "explain" if spec is None else str(spec)
+    for key in ("work", "step"):
+        if asked.get(key, default := Sweep.model_fields[key].default) != default:
+            raise UsageError(f"{source}: {key}: explain takes trainings of a model, whose steps it knows; leave it out")
+    sweep = sweep_from(
+        {**explain.SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source, unused=NOT_OF_EXPLAIN
+    )
+    matrix = asked_matrix(sweep)
+    return explain.ExplainSettings(
+        sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    )
+
+
+def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.ExplainSettings, Choice]:
+    """What `explain` is to do with cells of `run`, by its own settings, and why with these.
+
+    `given` are keys of a spec: axes choose among the run's cells, the rest is laid over its settings. UsageError where
+    the run is no finished sweep, or none of its cells can be taken apart.
+    """
+    manifest = run.manifest
+    if not isinstance(manifest.what, SweepPlan):
+        raise UsageError(f"RUN: '{manifest.run_id}' is a run of {manifest.kind}; explain takes a spec or a sweep's run")
+    if manifest.status != JUDGED:
+        raise UsageError(
+            f"RUN: '{manifest.run_id}' has not finished, so which cell is the fastest is open; go on with it: "
+            f"python -m harness sweep --resume {manifest.run_id}"
+        )
+    axes = {key: value for key, value in given.items() if key in AXES}
+    asked = sweep_from({**explain.SETTINGS, **given}, "explain")
+
+    def fits(cell: Cell) -> bool:
+        return all(_value(cell, key) in asked.asked(key) for key in axes)
+
+    choice = choice_of(summarise(manifest, run.trials, run.rank_unproved), fits, explain.no_instruments)
+    ours = {*explain.SETTINGS, *OF_SWEEPS, "name"}
+    laid_over = {key: getattr(asked, key) for key in ours | given.keys() - axes.keys()}
+    return explain.ExplainSettings(manifest.sweep.model_copy(update=laid_over), list(choice.cells)), choice
+
+
+def _value(cell: Cell, key: str) -> Any:
+    """What the cell has of an axis of a spec; None where it has none of that kind."""
+    if key not in CELL_KEYS:
+        return cell.get(key)
+    kind, _, count = str(cell.get(CELL_KEYS[key])).partition("=")
+    return int(count) if kind == key else None
