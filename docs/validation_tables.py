@@ -45,7 +45,8 @@ README = ROOT / "README.md"
 KEPT = ROOT / "results" / "validation"
 TABLES = KEPT / "README.md"
 LATEST = {"avx512-complete": "AVX-512, by looks"}
-"""The run whose rules, plan and plants are today's, from two preloaded processes in half of its rounds."""
+"""The run whose rules, plan and plants are today's. A quarter of its rounds have two preloaded processes, a quarter two
+work trees of one commit."""
 EARLIER = {
     "avx512-window": "AVX-512, once a window",
     "avx512": "AVX-512, before each step",
