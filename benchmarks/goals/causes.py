@@ -15,6 +15,7 @@ minutes on two idle cores, and one of two workers five.
 """
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -142,7 +143,8 @@ def measured(
     planted = _on_longer_link(asked, each) if case.cause == LINK_DELAY else asked
     every = [*arms, *(PLANTED + name for name in arms)]
     seed = zlib.crc32(case.key.encode()) % 2**31
-    trials = trials_of_arms(asked, every, blocks, seed, SWEEP, lambda *given: PlantedRun(*given, plants, planted))
+    driver = functools.partial(PlantedRun, plants=plants, planted=planted)
+    trials = trials_of_arms(asked, every, blocks, seed, SWEEP, driver, [planted])
     return _times(trials, every), {str(t.side): f"{t.status}: {t.reason}" for t in trials if not t.measured}
 
 

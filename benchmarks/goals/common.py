@@ -237,15 +237,19 @@ def trials_of_arms(
     seed: int,
     settings: Mapping[str, Any],
     driver: Callable[[RunStore, Progress], ExplainRun] = ExplainRun,
+    beside: Sequence[Cell] = (),
 ) -> Sequence[TrialRecord]:
-    """The trials of a run of `explain` in which one cell has these arms alone; the run is not kept."""
+    """The trials of a run of `explain` in which one cell has these arms alone; the run is not kept.
+
+    `beside` are other cells of which `driver` makes arms.
+    """
     alone = alone_of(asked)
     family = FamilyRecord(cell_id=asked.cell_id, arms=list(arms), alone=alone.cell_id if ALONE in arms else None)
     manifest = new_manifest(
         "explain",
         ["benchmarks/goals"],
         sweep=Sweep(seed=seed, trials=blocks, **settings),
-        cells=list({one.cell_id: one for one in (asked, alone)}.values()),
+        cells=list({one.cell_id: one for one in (asked, alone, *beside)}.values()),
         plans=[PlanRecord.sealed(seed, 1, [[start_order(seed, block, arms)] for block in range(blocks)])],
         explain=ExplainPlan(families=[family], blocks=blocks),
     )
