@@ -24,15 +24,15 @@ from harness.spec.pipeline import PipelineCell
 SHARES = (0.5, 0.67, 0.8, 0.85, 0.9, 1.1, 1.15, 1.25, 1.5, 2.0)
 """Of what the model takes."""
 FEWEST = 9
-MODEL, BATCH_SIZE = "resnet20", 16
-FUNCTIONS = "benchmarks.goals.slow_digits:at_"
+MODULE, BATCH_SIZE = "benchmarks.goals.slow_digits", 16
+FUNCTIONS = f"{MODULE}:at_"
 
 
 def swept(rates: Sequence[int], blocks: int, results: Path) -> RunSummary:
     """The pipelines of these rates beside what the model takes."""
     run = harness.sweep(
         work="pipeline",
-        model=[MODEL],
+        model=[f"{MODULE}:model"],
         data=[f"{FUNCTIONS}{rate}" for rate in rates],
         batch_size=[BATCH_SIZE],
         cache=["none"],
