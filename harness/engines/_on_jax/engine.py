@@ -28,16 +28,17 @@ class OnJaxClusters(AlikeProcesses):
 class OnJax(TrialsAlone):
     """Of an engine what follows from XLA's errors and JAX's versions."""
 
-    def versions(self, trainer: str) -> dict[str, str]:
-        """Of JAX. The module `trainer` is imported, which a fork would else do, each time anew. No backend starts: its
-        threads would not survive a fork."""
+    def versions(self, *modules: str) -> dict[str, str]:
+        """Of JAX. The modules are imported, which a fork would else do, each time anew. No backend starts: its threads
+        would not survive a fork."""
         import jax
         import jaxlib
         import numpy as np
 
         with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
             importlib.import_module("sklearn.datasets")
-        importlib.import_module(trainer)
+        for name in modules:
+            importlib.import_module(name)
         return {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__}
 
     def classify(self, error: Exception) -> Ending:
