@@ -139,12 +139,15 @@ def emulation() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.engine
 @pytest.mark.usefixtures("emulation")
+@pytest.mark.parametrize("name", [sender.name for sender in SENDERS])
 def test_on_an_emulated_network_a_buffer_takes_as_long_as_its_bytes_take_on_the_wire(
-    torch_python: str, tmp_path: Path
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    size, [torch] = 2**20, [sender for sender in SENDERS if sender.name == "torch"]
-    run = sent(torch_python, tmp_path, torch, "torch", workers=[2], size=[size], network=["unshaped", "rate=100mbit"])
+    size, [sender] = 2**20, [sender for sender in SENDERS if sender.name == name]
+    placed: dict[str, Any] = {"workers": [2], "replicas": [1], "network": ["unshaped", "rate=100mbit"]}
+    run = sent(request.getfixturevalue(f"{name}_python"), tmp_path, sender, name, size=[size], **placed)
     assert [(trial.status, trial.reason) for trial in run.trials] == [("ok", None)] * 2
     [slow] = of(run, network="rate=100mbit")
     assert (slow.step_time_s or 0) > 0.9 * size * 8 / BITS_PER_S  # of two processes each sends as much

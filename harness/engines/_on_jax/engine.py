@@ -2,12 +2,15 @@
 
 import contextlib
 import importlib
+import socket
 
 from harness.protocol.engine import Ending
 from harness.protocol.messages import Membership
 from harness.trial.ending import plain_ending
 from harness.trial.membership import enter_network
+from harness.trial.namespace import call_host
 from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
+from harness.trial.same_work.meeting import place
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 """What XLA's message begins with where an array finds no room."""
@@ -21,8 +24,14 @@ class OnJaxClusters(AlikeProcesses):
 
     def join(self, member: Membership) -> None:
         """Move to the process's network; the others are met where the devices are set up. HarnessError with the
-        reason."""
+        reason.
+
+        JAX's Gloo listens where the host's name leads, which in a network of the launcher's must be this process's
+        address.
+        """
         enter_network(member)
+        if member.namespace:
+            call_host(socket.gethostbyname(place(member, member.index)[0]))
 
 
 class OnJax(TrialsAlone):
