@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.latency import LatencyBandwidth, fit
 from harness.analysis.summary import CellSummary, RunSummary, WorkloadSummary
+from harness.record.trial import CALL
 from harness.spec.collective import CollectiveCell
 from harness.spec.grouping import apart
 
@@ -64,8 +65,8 @@ class CollectiveGroup:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether all replicas are of one process on the processor."""
-        return {(one.cell.device, one.cell.strategy) for one in self.figures} == {("virtual-cpu", "mirrored")}
+        """Whether replicas of TensorFlow's are all of one process on the processor."""
+        return ("virtual-cpu", "mirrored") in {(one.cell.device, one.cell.strategy) for one in self.figures}
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:
@@ -115,3 +116,12 @@ def _size(figures: CollectiveFigures) -> int:
 def of_collectives(work: WorkloadSummary) -> bool:
     """Whether a ranking is of collectives, which are told with those of the other sizes."""
     return any(isinstance(cell.trials.cell, CollectiveCell) for cell in work.cells)
+
+
+def calls_of(summary: RunSummary) -> dict[str, str]:
+    """What the time of a collective is that of, by engine: the words of its record, empty where that says nothing."""
+    found: dict[str, str] = {}
+    for one in _figures(summary.cells):
+        engine, words = str(one.cell.get("engine")), one.summary.trials.executed.unlike.get(CALL, "")
+        found[engine] = found.get(engine) or words
+    return found

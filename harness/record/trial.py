@@ -89,6 +89,8 @@ class Windows(RecordModel):
 
 TF32 = "tf32"
 """`Executed.arithmetic` where GPUs multiply float32 with 10 bits of fraction in place of 23."""
+CALL = "call"
+"""The subject of `Executed.unlike` by which an engine says what its call of a collective is."""
 
 
 class Executed(RecordModel):

@@ -114,7 +114,7 @@ _plain_optimizer = functools.partial(_without_parameters, "optimizer")
 
 
 def _no_gradients(name: str) -> int:
-    raise UsageError(f"model: what gradients '{name}' has is not known of this engine")
+    raise UsageError(f"model: the gradients of '{name}' are sent by TensorFlow alone; leave out model or the others")
 
 
 @dataclass(frozen=True)

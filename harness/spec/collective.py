@@ -76,12 +76,13 @@ OF_COLLECTIVE = {
 GRADIENTS = "model"
 """The key of a spec that asks for the gradients of models, beside buffers or in their place."""
 UNASKED: dict[str, tuple[Any, ...]] = {
-    "strategy": ("mirrored",),
-    "replicas": (2,),
+    "strategy": (),
+    "replicas": (),
     "collective": ("all_reduce",),
     "size": (4, 4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20),
 }
-"""What a sweep of collectives has of keys that are not given, where a sweep of trainings has something else."""
+"""What a sweep of collectives has of keys that are not given, where a sweep of trainings has something else; of whom
+there are, the engine says (`harness.spec.expand`)."""
 
 
 def in_whole_shares(collective: str, size: int, replicas: int) -> int:
@@ -159,6 +160,11 @@ class CollectiveCell(_Keys):
         """Every key and its value, but those of LATER at their defaults."""
         values = self.model_dump(mode="json")
         return {key: value for key, value in values.items() if key not in self.LATER or value != self.LATER[key]}
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Collective, replicas and size before the axes."""
+        return (COLLECTIVES.index(self.collective), self.replicas_in_sync, self.size, *super().order)
 
     @property
     def scope(self) -> dict[str, Any]:

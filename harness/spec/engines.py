@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import trained
-from harness.spec.expand import Matrix, by_table, must_be_known
-from harness.spec.sweep import OTHER_WORKS, Sweep
+from harness.spec.expand import Matrix, must_be_known, ordered
+from harness.spec.pipeline import PIPELINE
+from harness.spec.sweep import Sweep
 
 
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
@@ -19,8 +19,10 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
-    if sweep.step or sweep.work in OTHER_WORKS:
-        raise UsageError(f"engine: given {', '.join(catalogues)}, expected one: several train the same models only")
+    if sweep.step or sweep.work == PIPELINE:
+        raise UsageError(
+            f"engine: given {', '.join(catalogues)}, expected one: several train the same models, or do collectives"
+        )
     keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
     names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}
     for key, of in names.items():
@@ -32,7 +34,8 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
             key: [value for value in sweep.asked(key) if value in of[engine] or value not in others[key]]
             for key, of in names.items()
         }
-        given = {key: getattr(sweep, key) for key in sweep.model_fields_set if has.get(key) != []}
+        lacks = {key for key, values in has.items() if sweep.asked(key) and not values}
+        given = {key: getattr(sweep, key) for key in sweep.model_fields_set - lacks}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
         found.append((Sweep.model_validate(own), catalogue))
     return found
@@ -42,6 +45,6 @@ def merged(parts: Sequence[Matrix]) -> Matrix:
     """One matrix of the engines' own."""
     if len(parts) == 1:
         return parts[0]
-    cells = sorted((trained(cell) for part in parts for cell in part.cells), key=by_table)
     left_out = dict.fromkeys(item for part in parts for item in part.left_out)
-    return Matrix(tuple(cells), tuple(left_out), frozenset().union(*(part.added_base for part in parts)))
+    added = frozenset().union(*(part.added_base for part in parts))
+    return Matrix(ordered(cell for part in parts for cell in part.cells), tuple(left_out), added)

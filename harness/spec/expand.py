@@ -11,7 +11,7 @@ from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.collective import COLLECTIVE, COLLECTIVES, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
+from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES
@@ -63,8 +63,12 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     for cell in asked:
         cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
-    ordered = sorted(cells, key=by_table)
-    return Matrix(tuple(ordered), left_out, added)
+    return Matrix(ordered(cells), left_out, added)
+
+
+def ordered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """As a matrix has them."""
+    return tuple(sorted(cells, key=lambda cell: cell.order))
 
 
 def _sorted_out(found: Iterable[_Expanded | LeftOut]) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
@@ -85,16 +89,31 @@ def _sorted_out(found: Iterable[_Expanded | LeftOut]) -> tuple[tuple[_Expanded, 
 def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The cells of collectives: each in each size, by every strategy, op and packing that makes sense together.
 
-    What TensorFlow lacks of them its own process says (`harness.engines.tensorflow.collectives`).
+    What the framework lacks of them the engine's own process says.
     """
+    able = {name: traits for name, traits in catalogue.strategies.items() if traits.collectives}
+    if not able:
+        raise UsageError(f"engine: '{sweep.asked('engine')[0]}' has no collectives by themselves; leave it out")
+    sweep = _with_replicas(sweep, able)
     _known_names(sweep, catalogue)
     for name in sweep.asked("strategy"):
-        if not catalogue.strategies[name].collectives:
-            able = " or ".join(_able(catalogue, lambda traits: traits.collectives))
-            raise UsageError(f"strategy: given '{name}', but collectives are measured of {able} only")
+        if name not in able:
+            raise UsageError(f"strategy: given '{name}', but collectives are measured of {' or '.join(able)} only")
     cells, left_out = _sorted_out(_buffers(sweep, catalogue))
-    ordered = sorted(cells, key=_order_of_collective)
-    return Matrix(tuple(ordered), left_out)
+    return Matrix(ordered(cells), left_out)
+
+
+def _with_replicas(sweep: Sweep, able: Mapping[str, StrategyTraits]) -> Sweep:
+    """With the strategy that nobody asked for, the engine's first that is `able`, between processes where these are
+    asked for; and with two replicas, each a process where the strategy has them so."""
+    found, given = {"strategy": sweep.asked("strategy")}, sweep.model_fields_set
+    if "strategy" not in given or not found["strategy"]:
+        between = [name for name, traits in able.items() if traits.multi_worker and min(sweep.asked("workers")) > 1]
+        found["strategy"] = [*between, *able][:1]
+    if not sweep.asked("replicas"):
+        apart = all(name in able and able[name].replica_a_process for name in found["strategy"])
+        found |= {"replicas": [1 if apart else 2]} | ({"workers": [2]} if apart and "workers" not in given else {})
+    return sweep.model_copy(update=found)
 
 
 def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | LeftOut]:
@@ -134,18 +153,14 @@ def _nobody_to_send_to(at: CollectiveCell) -> LeftOut | None:
     return None
 
 
-def _order_of_collective(cell: CollectiveCell) -> tuple[Any, ...]:
-    return (COLLECTIVES.index(cell.collective), cell.replicas_in_sync, cell.size, *by_table(cell))
-
-
 def _pipelines(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The cells of input pipelines, and what each of their models takes: that is measured for its sake."""
     _known_names(sweep, catalogue)
     if not any(map(catalogue.has_pipeline, catalogue.data)):
         raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
     cells, left_out = _sorted_out(_inputs(_with_texts(sweep, catalogue), catalogue))
-    appetites = sorted(appetites_of(cells), key=by_table)
-    return Matrix((*appetites, *sorted(cells, key=by_table)), left_out, frozenset(cell.cell_id for cell in appetites))
+    appetites = ordered(appetites_of(cells))
+    return Matrix((*appetites, *ordered(cells)), left_out, frozenset(cell.cell_id for cell in appetites))
 
 
 def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftOut]:
@@ -383,8 +398,3 @@ def must_be_known(key: str, given: Iterable[str], valid: list[str], or_like: str
         if name in valid or (pattern and re.fullmatch(pattern, name)):
             continue
         raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
-
-
-def by_table(cell: Cell) -> tuple[Any, ...]:
-    keys = type(cell).model_fields
-    return tuple(TABLE[key].rank(getattr(cell, key)) for key in OUTER_FIRST if key in keys)

@@ -141,6 +141,12 @@ class Cell(BaseModel, ABC):
         return self.model_dump(mode="json")
 
     @property
+    def order(self) -> tuple[Any, ...]:
+        """What the cells of a matrix are sorted by: the axes from the outermost of their product to the innermost."""
+        keys = type(self).model_fields
+        return tuple(TABLE[key].rank(getattr(self, key)) for key in OUTER_FIRST if key in keys)
+
+    @property
     def replicas_in_sync(self) -> int:
         """n: those that do a step together."""
         return 1

@@ -64,15 +64,18 @@ def _pattern(shape: tuple[int, ...], dtype: str, whole: int) -> "Array":
 
 
 def judge_sums(
-    results: "Sequence[Sequence[Array]]", patterns: "Sequence[Array]", weights: "Sequence[float]"
+    results: "Sequence[Sequence[Array]]", patterns: "Sequence[Array]", weights: "Sequence[float]", first: int = 0
 ) -> str | None:
-    """Whether `results[i][r]`, what r received, is the sum over all of `weights` of each times `patterns[i]`."""
+    """Whether `results[i][r]`, what r received, is the sum over all of `weights` of each times `patterns[i]`.
+
+    The replicas are those of one process, of which `first` is the first one's number.
+    """
     import numpy as np
 
     whole = sum(weights)
     for position, (received, pattern) in enumerate(zip(results, patterns, strict=True)):
         expected = whole * pattern
-        for r, value in enumerate(received):
+        for r, value in enumerate(received, first):
             if not np.array_equal(value.astype(expected.dtype), expected):
                 where = f"tensor {position + 1} of {len(patterns)}, as replica {r} received it"
                 if value.shape != expected.shape:
@@ -81,19 +84,19 @@ def judge_sums(
     return None
 
 
-def judge_copies(results: "Sequence[Array]", expected: "Array") -> str | None:
-    """Whether `results[r]`, what r received, is `expected`, element by element."""
+def judge_copies(results: "Sequence[Array]", expected: "Array", first: int = 0) -> str | None:
+    """Whether `results[r]`, what r received, is `expected`, element by element; replicas are counted from `first`."""
     import numpy as np
 
-    for r, received in enumerate(results):
+    for r, received in enumerate(results, first):
         if received.shape != expected.shape:
             return f"replica {r} received the shape {list(received.shape)}, expected {list(expected.shape)}"
         differs = np.flatnonzero(received != expected)
         if differs.size:
-            first = int(differs[0])
+            at = int(differs[0])
             return (
                 f"of what replica {r} received, {differs.size:,} of {expected.size:,} elements differ; the first, "
-                f"number {first:,} from 0, is {float(received[first]):g} where {float(expected[first]):g} was sent"
+                f"number {at:,} from 0, is {float(received[at]):g} where {float(expected[at]):g} was sent"
             )
     return None
 

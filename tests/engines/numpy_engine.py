@@ -22,14 +22,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import Unsupported
+from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES, Ending, KnownStep, Pace, Task
-from harness.protocol.messages import Request
+from harness.protocol.messages import Outcome, Request
 from harness.protocol.state import Reference, VariableState
-from harness.record.trial import Executed, Resources
+from harness.record.trial import CALL, Executed, Resources
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
+from harness.trial.collectives import CollectiveTrial
 from harness.trial.delay import Delay
 from harness.trial.ending import plain_ending
 from harness.trial.judgement import sight_of
+from harness.trial.same_work.collectives import SameSending
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -241,6 +244,43 @@ def _moved(weights: "Array", velocity: "Array", gradient: "Array") -> "tuple[Arr
     return weights + velocity, velocity
 
 
+class NumpySending(SameSending):
+    """A collective between the buffers of one process; of a reduce-scatter it knows nothing."""
+
+    title = "NumPy"
+
+    def __init__(self, request: Request, engine: str) -> None:
+        super().__init__(request)
+        if self.cell.collective == "reduce_scatter":
+            raise Unsupported("NumPy has no reduce-scatter")
+        self.engine = engine  # type: ignore[misc]
+        self._own: Sequence[Array] = ()
+
+    def fill(self, own: "Sequence[Array]") -> None:
+        self._own = own
+
+    def step(self) -> "Array":
+        import numpy as np
+
+        match self.cell.collective:
+            case "all_reduce":
+                return np.sum(self._own, axis=0)
+            case "all_gather":
+                return np.concatenate(self._own)
+        return self._own[0].copy()
+
+    def wait(self, received: "Array") -> None:
+        """It is done."""
+
+    def arrays(self, received: "Array") -> "Sequence[Array]":
+        return [received] * self.cell.replicas
+
+    def executed(self) -> Executed:
+        cell = self.cell
+        sums = {"packs": 1, "pack_bytes": [cell.size]} if cell.collective == "all_reduce" else {}
+        return Executed(operations={cell.collective: 1}, fingerprint=cell.collective, unlike={CALL: "of NumPy"}, **sums)
+
+
 def broken() -> None:
     """An engine that raises before it is one."""
     raise OSError("no such chip")
@@ -259,7 +299,7 @@ class NumpyEngine:
             devices={"core": DeviceTraits("core", "the processor, as threads find it")},
             strategies={
                 "none": StrategyTraits("none", "one thread", max_replicas=1),
-                "threads": StrategyTraits("threads", "a thread a replica"),
+                "threads": StrategyTraits("threads", "a thread a replica", collectives=True),
             },
             cross_device_ops={"auto": CrossDeviceOpTraits("auto", "a sum")},
             models=MODELS,
@@ -287,8 +327,14 @@ class NumpyEngine:
         return LeastSquares(request)
 
     def tasks(self) -> Mapping[str, Task]:
-        """Nothing besides trials."""
-        return {}
+        """Nothing besides trials, of collectives too."""
+        return {"collective": self._collective}
+
+    def _collective(self, request: Request, channel: Channel) -> Outcome:
+        def build(request: Request) -> NumpySending:
+            return NumpySending(request, self.name)
+
+        return CollectiveTrial(request, channel, self.classify, build).run()
 
 
 class NumpyAgain(NumpyEngine):

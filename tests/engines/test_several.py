@@ -1,15 +1,19 @@
 """One sweep of several engines: each in processes of its own, all in one ranking, taking turns."""
 
+import html
 import json
 from pathlib import Path
 
 import pytest
 
+from harness.analysis.collectives import collective_groups
 from harness.analysis.summary import summarise
 from harness.cli import run as command_line
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
+from harness.report.page.report import render
 from harness.report.tables.engines import differing_lines, engines_table
+from harness.report.terminal.run import run_text
 from harness.run.kinds.sweep import SweepRun
 from harness.run.progress.base import Quiet
 from harness.run.runner import resume_as
@@ -72,6 +76,41 @@ def test_a_run_of_several_is_gone_on_with_by_each_ones_own(swept: Path, tmp_path
     planned, again = load_run(swept).trials, load_run(copy).trials
     assert {(trial.block, trial.cell_id) for trial in again} == {(trial.block, trial.cell_id) for trial in planned}
     assert {trial.executed.engine for trial in again[len(lines) - 3 :]} == {"numpy", "numpy_again"}
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Collectives of both engines, in three sizes."""
+    results = tmp_path_factory.mktemp("sent")
+    asked = {"work": "collective", "device": "core", "collective": "all_reduce,reduce_scatter", "trials": "2"}
+    short = {"size": "8,4KiB,64KiB", "windows": "5", "window": "0.005", "results": str(results)}
+    told = {"engine": ",".join(BOTH), **asked, **short}
+    assert command_line(["sweep", "--quiet", *(f"--{key}={value}" for key, value in told.items())]) == 0
+    return only_run(results)
+
+
+def test_collectives_of_both_take_turns_and_have_a_curve_each_in_one_table(sent: Run) -> None:
+    assert {trial.executed.engine for trial in sent.trials if trial.status == "ok"} == {"numpy", "numpy_again"}
+    groups: dict[str, set[str]] = {}
+    for trial in sent.trials:
+        groups.setdefault(trial.group, set()).add(trial.cell.engine)
+    assert set(BOTH) in groups.values()
+    [reduced, _] = collective_groups(summarise(sent.manifest, sent.trials))
+    assert {curve.name for curve in reduced.curves} == set(BOTH)
+    assert [len(curve.figures) for curve in reduced.curves] == [3, 3]
+    assert all(curve.line is not None for curve in reduced.curves)
+
+
+def test_a_collective_that_an_engine_lacks_is_unsupported_with_its_reason(sent: Run) -> None:
+    lacking = [trial for trial in sent.trials if trial.cell.subject == "reduce_scatter"]
+    assert {(trial.status, trial.reason) for trial in lacking} == {("unsupported", "NumPy has no reduce-scatter")}
+
+
+def test_what_a_call_is_stands_below_the_tables_and_on_the_page(sent: Run) -> None:
+    summary = summarise(sent.manifest, sent.trials)
+    told = "The time is that of one call " + ", ".join(f"of NumPy ({engine})" for engine in sorted(BOTH)) + "."
+    assert told in " ".join(run_text(sent.manifest, sent.trials, summary, 200, False).split())
+    assert told in html.unescape(render(sent.manifest, sent.trials, summary))
 
 
 def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and_of_one_it_is_not() -> None:

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec import (
+    Catalogue,
+    CrossDeviceOpTraits,
+    DeviceTraits,
+    Matrix,
+    StrategyTraits,
+    Sweep,
+    expand,
+    sweep_from,
+)
 from harness.spec.bases import base_of
 from harness.spec.engines import each_engine, merged
 
@@ -70,8 +79,63 @@ def test_a_name_that_none_of_the_engines_has_is_refused_with_the_names_of_all() 
         of_both(strategy=["mirrord"])
 
 
-@pytest.mark.parametrize("other", [{"work": "collective"}, {"step": "mine:make"}])
-def test_only_trainings_are_measured_by_several_engines(other: dict[str, Any]) -> None:
+@pytest.mark.parametrize("other", [{"work": "pipeline"}, {"step": "mine:make"}])
+def test_only_trainings_and_collectives_are_measured_by_several_engines(other: dict[str, Any]) -> None:
     sweep = Sweep(engine=["tensorflow", "other"], **other)
     with pytest.raises(UsageError, match="engine: given tensorflow, other, expected one"):
         each_engine(sweep, {"tensorflow": CATALOGUE, "other": OTHER})
+
+
+def sending(catalogue: Catalogue, **able: StrategyTraits) -> Catalogue:
+    """The same with collectives of these strategies."""
+    return replace(catalogue, strategies=catalogue.strategies | able)
+
+
+DEVICES = StrategyTraits("mirrored", "", collectives=True)
+PROCESSES = StrategyTraits("many", "", collectives=True, multi_worker=True)
+ONE_EACH = StrategyTraits("data_parallel", "", collectives=True, multi_worker=True, replica_a_process=True)
+SENDING = {
+    "tensorflow": sending(CATALOGUE, mirrored=DEVICES, many=PROCESSES),
+    "other": sending(OTHER, data_parallel=ONE_EACH),
+}
+
+
+def sent_by_both(**keys: Any) -> Matrix:
+    """Collectives of both engines."""
+    sweep = sweep_from({"work": "collective", "engine": [*SENDING], **keys})
+    return merged([expand(*one) for one in each_engine(sweep, SENDING)])
+
+
+def between(matrix: Matrix) -> set[tuple[Any, ...]]:
+    placed = ("engine", "strategy", "workers", "replicas")
+    return {tuple(cell.get(key) for key in placed) for cell in matrix.cells}
+
+
+def test_collectives_are_between_the_two_replicas_that_each_engine_has_by_itself() -> None:
+    assert between(sent_by_both()) == {("tensorflow", "mirrored", 1, 2), ("other", "data_parallel", 2, 1)}
+
+
+def test_between_processes_that_are_asked_for_each_takes_its_strategy_of_several() -> None:
+    assert between(sent_by_both(workers=[3])) == {("tensorflow", "many", 3, 1), ("other", "data_parallel", 3, 1)}
+
+
+def test_an_engine_without_the_strategy_that_is_asked_for_takes_its_own() -> None:
+    found = between(sent_by_both(strategy=["mirrored"]))
+    assert found == {("tensorflow", "mirrored", 1, 2), ("other", "data_parallel", 2, 1)}
+
+
+def test_collectives_of_several_engines_stand_by_collective_and_size() -> None:
+    cells = sent_by_both(collective=["all_reduce", "broadcast"], size=[4, 2**20]).cells
+    told = [(cell.subject, cell.get("size")) for cell in cells]
+    assert told == sorted(told)
+    assert len(told) == 8
+
+
+def test_an_engine_without_collectives_is_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="engine: 'plain' has no collectives by themselves; leave it out"):
+        expand(sweep_from({"work": "collective", "engine": ["plain"]}), CATALOGUE)
+
+
+def test_gradients_of_a_model_that_only_tensorflow_sends_are_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="model: the gradients of 'mlp' are sent by TensorFlow alone"):
+        expand(sweep_from({"work": "collective", "engine": ["other"], "model": ["mlp"]}), SENDING["other"])

@@ -1,14 +1,15 @@
 """Known buffers through collectives: what is right passes, and each planted fault is found at every size."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from harness.spec.collective import CollectiveCell, CollectiveName
-from harness.trial.collectives import KnownBuffers
+from harness.spec.collective import COLLECTIVES, CollectiveCell, CollectiveName
+from harness.trial.collectives import KnownBuffers, judged
 from harness.trial.sums import MOST_ELEMENTS
 
 SIZES = (24, 24 * 2**10)
@@ -25,7 +26,10 @@ def known(collective: CollectiveName, n: int = 3, size: int = SIZES[0]) -> Known
 def right(of: KnownBuffers) -> list[np.ndarray[Any, Any]]:
     """What each replica receives of a collective that is right."""
     sent = of.sent()
-    whole = {"all_reduce": sum(sent[1:], sent[0]), "all_gather": np.concatenate(sent), "broadcast": sent[0]}
+    added = sum(sent[1:], sent[0])
+    if of.collective == "reduce_scatter":
+        return np.split(added, len(sent))
+    whole = {"all_reduce": added, "all_gather": np.concatenate(sent), "broadcast": sent[0]}
     return [whole[of.collective].copy() for _ in sent]
 
 
@@ -36,7 +40,7 @@ def changed(of: KnownBuffers, change: Callable[[np.ndarray[Any, Any]], Any]) -> 
     return of.judge(received)
 
 
-every = pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast"])
+every = pytest.mark.parametrize("collective", COLLECTIVES)
 
 
 @every
@@ -97,3 +101,25 @@ def test_a_broadcast_from_another_replica_is_wrong() -> None:
 def test_no_buffer_is_cut_however_large() -> None:
     of = known("broadcast", 2, 2 * MOST_ELEMENTS + 4)
     assert of.pattern.size == MOST_ELEMENTS + 2
+
+
+@every
+def test_what_one_process_of_several_received_is_judged_by_its_own_replicas_numbers(collective: CollectiveName) -> None:
+    of = known(collective)
+    theirs = right(of)[1:]
+    assert of.judge(theirs, first=1) is None
+    theirs[-1] = np.append(theirs[-1][:-1], theirs[-1][-1:] + 1)
+    assert "replica 2" in (of.judge(theirs, first=1) or "")
+
+
+def test_shares_that_went_to_other_replicas_are_wrong() -> None:
+    of = known("reduce_scatter")
+    first, second, third = right(of)
+    found = of.judge([first, third, second])
+    assert found is not None
+    assert "as replica 1 received it" in found
+
+
+def test_a_replica_that_received_nothing_is_missed() -> None:
+    nothing: Any = SimpleNamespace(cell=SimpleNamespace(replicas=3), first=0, arrays=lambda received: received)
+    assert judged(nothing, known("all_reduce"), []) == "0 replicas received something, expected 3"

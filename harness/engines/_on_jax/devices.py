@@ -3,8 +3,9 @@
 import os
 from typing import Any, NamedTuple
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, Unsupported
 from harness.protocol.messages import Membership, Request
+from harness.record.trial import Resources
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
@@ -26,16 +27,28 @@ class CpuDevices(NamedTuple):
     physical: int
     shared: bool
 
+    def resources(self, request: Request) -> Resources:
+        """Those of this process; of the threads what the cell asks for, and how many all devices share."""
+        return Resources(
+            logical_devices=[f"{device.platform}:{device.id}" for device in self.own],
+            physical_devices=self.physical,
+            shared=self.shared,
+            intra_op_threads=request.intra_op_threads,
+            inter_op_threads=self.threads,
+        )
+
 
 def set_up(request: Request) -> CpuDevices:
     """Start JAX's backend with the devices of this process's replicas, and join the other processes where there are
-    several; HarnessError where it had been started before with fewer.
+    several; HarnessError where it had been started before with fewer, Unsupported where a second pool is asked for.
 
     One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang.
     """
     import jax
 
-    count, each = request.training.devices, request.intra_op_threads
+    if request.inter_op_threads:
+        raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
+    count, each = request.cell.devices, request.intra_op_threads
     threads = each if count == 1 else THREADS_A_DEVICE * count * max(1, each)
     flags = os.environ.get(FLAGS, "")
     os.environ[FLAGS] = f"{flags} --xla_force_host_platform_device_count={count}".strip()
@@ -74,3 +87,18 @@ def _share_compiled(scratch: str) -> None:
         jax.config.update("jax_compilation_cache_dir", os.path.join(scratch, "compiled"))  # noqa: PTH118  it wants text
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def mean(value: float, request: Request) -> float:
+    """The mean over the processes of what each gives, where there are several."""
+    if request.member is None:
+        return value
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    return float(np.mean(multihost_utils.process_allgather(np.float32(value))))
+
+
+def in_order(array: Any) -> list[Any]:
+    """What of an array this process's devices have, in the order of their numbers."""
+    return sorted(array.addressable_shards, key=lambda shard: shard.device.id)

@@ -2,12 +2,15 @@
 
 import contextlib
 import importlib
+import socket
 
 from harness.protocol.engine import Ending
 from harness.protocol.messages import Membership
 from harness.trial.ending import plain_ending
 from harness.trial.membership import enter_network
+from harness.trial.namespace import call_host
 from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
+from harness.trial.same_work.meeting import place
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 """What XLA's message begins with where an array finds no room."""
@@ -21,23 +24,30 @@ class OnJaxClusters(AlikeProcesses):
 
     def join(self, member: Membership) -> None:
         """Move to the process's network; the others are met where the devices are set up. HarnessError with the
-        reason."""
+        reason.
+
+        JAX's Gloo listens where the host's name leads, which in a network of the launcher's must be this process's
+        address.
+        """
         enter_network(member)
+        if member.namespace:
+            call_host(socket.gethostbyname(place(member, member.index)[0]))
 
 
 class OnJax(TrialsAlone):
     """Of an engine what follows from XLA's errors and JAX's versions."""
 
-    def versions(self, trainer: str) -> dict[str, str]:
-        """Of JAX. The module `trainer` is imported, which a fork would else do, each time anew. No backend starts: its
-        threads would not survive a fork."""
+    def versions(self, *modules: str) -> dict[str, str]:
+        """Of JAX. The modules are imported, which a fork would else do, each time anew. No backend starts: its threads
+        would not survive a fork."""
         import jax
         import jaxlib
         import numpy as np
 
         with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
             importlib.import_module("sklearn.datasets")
-        importlib.import_module(trainer)
+        for name in modules:
+            importlib.import_module(name)
         return {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__}
 
     def classify(self, error: Exception) -> Ending:

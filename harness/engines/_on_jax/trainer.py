@@ -4,8 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._on_jax.devices import CpuDevices
-from harness.errors import Unsupported
+from harness.engines._on_jax.devices import CpuDevices, mean
 from harness.protocol.messages import Request
 from harness.record.trial import Resources
 from harness.trial.same_work.architectures import ANOTHER_START
@@ -41,14 +40,8 @@ class OnJaxTrainer(SameWorkTrainer):
 
     @property
     def resources(self) -> Resources:
-        """The devices; of the threads what the cell asks for, and how many all devices share."""
-        return Resources(
-            logical_devices=[f"{device.platform}:{device.id}" for device in self._devices.own],
-            physical_devices=self._devices.physical,
-            shared=self._devices.shared,
-            intra_op_threads=self._request.intra_op_threads,
-            inter_op_threads=self._devices.threads,
-        )
+        """The devices and the threads that they share."""
+        return self._devices.resources(self._request)
 
     @property
     def _first(self) -> int:
@@ -75,21 +68,9 @@ class OnJaxTrainer(SameWorkTrainer):
 
     def agree(self, value: float) -> float:
         """The mean over the processes."""
-        if self._request.member is None:
-            return value
-        import numpy as np
-        from jax.experimental import multihost_utils
-
-        return float(np.mean(multihost_utils.process_allgather(np.float32(value))))
-
-
-def in_order(array: Any) -> list[Any]:
-    """What of an array this process's devices have, in the order of their numbers."""
-    return sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+        return mean(value, self._request)
 
 
 def check(request: Request, title: str) -> None:
     """Unsupported, with the reason, for what the engine of a title does not do."""
     refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA")
-    if request.inter_op_threads:
-        raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")

@@ -8,6 +8,7 @@ from harness.engines.tensorflow.engine import SOFTWARE, import_keras
 from harness.protocol.engine import Ending, Environment, Software, SourceBuild, Trainer
 from harness.protocol.messages import Membership, Request
 from harness.spec.catalogue import Catalogue
+from harness.trial.collectives import Sending
 from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
 
 BUILT_BY = ("setuptools", "wheel", "cloudpickle", "psutil", "PyYAML", "packaging", "cffi")
@@ -83,7 +84,8 @@ class Horovod(TrialsAlone):
 
         with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
             importlib.import_module("sklearn.datasets")
-        importlib.import_module(f"{__package__}.trainer")  # what a fork would else import, each time anew
+        for name in ("trainer", "collectives"):  # what a fork would else import, each time anew
+            importlib.import_module(f"{__package__}.{name}")
         return {"horovod": horovod.__version__, **versions}
 
     def classify(self, error: Exception) -> Ending:
@@ -97,6 +99,12 @@ class Horovod(TrialsAlone):
         from harness.engines.horovod.trainer import HorovodTrainer
 
         return HorovodTrainer(request)
+
+    def sending(self, request: Request) -> Sending:
+        """The buffer of this process, and the group."""
+        from harness.engines.horovod.collectives import HorovodSending
+
+        return HorovodSending(request)
 
 
 ENGINE = Horovod()

@@ -10,12 +10,16 @@ def load_catalogue() -> Catalogue:
     strategies = (
         StrategyTraits(NONE, "a plain jitted step on one device", max_replicas=1),
         StrategyTraits(
-            "data_parallel", "weights on every device, batches cut over them, as the loop says", devices=(VIRTUAL_CPU,)
+            "data_parallel",
+            "weights on every device, batches cut over them, as the loop says",
+            collectives=True,
+            devices=(VIRTUAL_CPU,),
         ),
         StrategyTraits(
             "multi_process",
             "the same over the devices of several processes, which exchange over Gloo",
             multi_worker=True,
+            collectives=True,
             devices=(VIRTUAL_CPU,),
             no_faults="faults of JAX's jobs are not done",
         ),

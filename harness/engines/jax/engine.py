@@ -6,6 +6,7 @@ from harness.engines._on_jax.engine import OnJax, OnJaxClusters
 from harness.protocol.engine import Environment, Software, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
+from harness.trial.collectives import Sending
 
 
 class Jax(OnJax):
@@ -29,13 +30,19 @@ class Jax(OnJax):
 
     def preload(self) -> dict[str, str]:
         """JAX and the modules of a trial."""
-        return self.versions(f"{__package__}.trainer")
+        return self.versions(f"{__package__}.trainer", f"{__package__}.collectives")
 
     def trainer(self, request: Request) -> Trainer:
         """CpuDevices, model, optimizer, input and loop."""
         from harness.engines.jax.trainer import JaxTrainer
 
         return JaxTrainer(request)
+
+    def sending(self, request: Request) -> Sending:
+        """The buffers of this process's devices, and the program."""
+        from harness.engines.jax.collectives import JaxSending
+
+        return JaxSending(request)
 
 
 ENGINE = Jax()

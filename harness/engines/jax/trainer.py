@@ -3,11 +3,11 @@
 import functools
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._on_jax.devices import set_up
+from harness.engines._on_jax.devices import in_order, set_up
 from harness.engines._on_jax.executed import inspect
 from harness.engines._on_jax.model import TrainedModel
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check, in_order
+from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.models import models
 from harness.protocol.engine import KnownStep, Pace

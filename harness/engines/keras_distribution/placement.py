@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._on_jax.trainer import in_order
+from harness.engines._on_jax.devices import in_order
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,12 +1,10 @@
-"""A trial of a collective by itself: each replica's buffer through the strategy's own call, proved and timed.
+"""A collective by itself under TensorFlow: each replica's buffer through the strategy's own call.
 
-A step is one call of a tf.function that does one collective on buffers that lie on the replicas' devices. So its time
-has the call in it, which is all there is to a small buffer. What every replica received is an output of the function,
-of which the graph optimiser can leave out nothing. Before the first window and after the last, each element is compared
-with what it should be; the timed steps send the very buffers that were proved, and the proof after them sends others.
+A step is one call of a tf.function. What every replica received is an output of the function, of which the graph
+optimiser can leave out nothing.
 """
 
-import gc
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -21,87 +19,48 @@ from harness.engines.tensorflow.gradients import gradient_shapes
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.trace import tracer_of
+from harness.engines.tensorflow.trace import StepTracer, tracer_of
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
-from harness.record.trial import Executed
-from harness.spec.cell import Cell
+from harness.record.trial import Executed, Resources
 from harness.spec.collective import CollectiveCell
-from harness.trial import nccl
-from harness.trial.attempt import Attempt
-from harness.trial.clock import Clock
-from harness.trial.collectives import KnownBuffers
+from harness.trial.collectives import Sending, collective_of
 
 if TYPE_CHECKING:
     import numpy as np
 
+    Array = np.ndarray[Any, Any]
+
 Received = Sequence[Sequence[Any]]
 """What each replica received, tensor by tensor."""
-GATE_STEPS = 1
 NO_GATHERING = ("nccl", "hierarchical_copy")
 """Ops that TensorFlow does not gather by (`AllReduceCrossDeviceOps._gather_implementation`)."""
 
 
-class CollectiveTrial(Attempt):
-    """A trial of a `CollectiveCell`."""
-
-    def _measure(self) -> None:
-        check_loop(self._request.plant, None)
-        self._checks.gate = "collective"
-        self._enter("build")
-        buffers = replica_buffers(self._request)
-        names = buffers.devices.names
-        self._outcome.resources = buffers.devices.resources(self._request)
-        received: Received = ()
-
-        def gate(_: int) -> None:
-            self._enter("check")
-            self._judge("reduction", buffers.judge(received))
-            self._outcome.executed = buffers.executed().model_copy(update={"nccl": nccl.told()})
-            gc.enable()
-            forget_peak(names)
-            self._enter("warmup")
-
-        tracer = tracer_of(self._request, self._request.member is None or self._request.member.leads)
-        synchronise, agree = buffers.synchroniser(lambda: received), buffers.agree
-        clock = Clock(self._channel, synchronise, self._request.window_s, GATE_STEPS, gate, agree, tracer=tracer)
-        self._enter("first_step")
-        while steps := clock.begin():
-            for _ in range(steps):
-                received = buffers.step()
-            clock.end(0.0)  # there is no loss
-        self._outcome.trace = tracer.record if tracer else None
-        self._enter("check")
-        self._outcome.peak_device_memory_bytes = peak_device_memory_bytes(names)
-        evidence = buffers.judge(received)
-        if evidence is None:
-            buffers.fill(buffers.known.others())
-            evidence = buffers.judge(buffers.step())
-        self._judge("late", evidence)
-
-
 @dataclass
-class ReplicaBuffers:
+class ReplicaBuffers(Sending):
     """Each replica's buffer on its device, and the program that sends them."""
 
+    request: Request
     cell: CollectiveCell
     devices: Devices
     strategy: Any
     variables: Sequence[Any]
     """The tensors of a buffer, float32 and [elements] together, each a copy on every device with its own values."""
-    step: Any
+    program: Any
     """A tf.function without arguments: what each replica received, in their order, tensor by tensor."""
-    known: KnownBuffers
-    agree: Callable[[float], float]
+    agreed: Callable[[float], float]
     """One number of what each process has measured."""
     first: int = 0
-    """The number of this process's first replica among all."""
 
-    def fill(self, known: KnownBuffers) -> None:
-        """Put these values into the buffers."""
-        self.known = known
+    @property
+    def resources(self) -> Resources:
+        """The devices of the replicas."""
+        return self.devices.resources(self.request)
+
+    def fill(self, own: "Sequence[Array]") -> None:
+        """Each tensor has its part of the values, one after the other."""
         copies = [self.strategy.experimental_local_results(variable) for variable in self.variables]
-        own = known.sent()[self.first : self.first + len(copies[0])]
         for values, tensors in zip(own, zip(*copies, strict=True), strict=True):
             begin = 0
             for tensor in tensors:
@@ -109,38 +68,57 @@ class ReplicaBuffers:
                 tensor.assign(values[begin:end].reshape(tensor.shape))
                 begin = end
 
-    def judge(self, received: "Received") -> str | None:
-        """None where what came of a step is exactly right on every replica; else the evidence."""
-        if len(received) != self.cell.replicas:
-            return f"{len(received)} replicas received something, expected {self.cell.replicas}"
-        return self.known.judge([_in_one(tensors) for tensors in received])
+    def step(self) -> Received:
+        """One call of the program."""
+        received: Received = self.program()
+        return received
 
-    def synchroniser(self, last: "Callable[[], Received]") -> Callable[[], None]:
-        """A function that returns once every replica has what came of the last step: an element of each is on the
-        host, and accelerators are drained."""
-        import tensorflow as tf
+    def wait(self, received: Received) -> None:
+        """An element of each tensor is on the host, and accelerators are drained."""
+        if self._accelerated:
+            import tensorflow as tf
 
-        accelerated = any("CPU" not in name for name in self.devices.names)
+            tf.test.experimental.sync_devices()
+        for value in itertools.chain.from_iterable(received):
+            (value[0] if value.shape.rank else value).numpy()
 
-        def wait() -> None:
-            if accelerated:
-                tf.test.experimental.sync_devices()
-            for value in itertools.chain.from_iterable(last()):
-                (value[0] if value.shape.rank else value).numpy()
+    @functools.cached_property
+    def _accelerated(self) -> bool:
+        return any("CPU" not in name for name in self.devices.names)
 
-        return wait
+    def arrays(self, received: Received) -> "Sequence[Array]":
+        """The tensors' elements one after the other."""
+        return [_in_one(tensors) for tensors in received]
 
     def executed(self) -> Executed:
         """What the traced program holds. Ops promise reductions, so of other collectives nothing can differ."""
-        found = inspect(self.step.get_concrete_function(), self.cell)
+        found = inspect(self.program.get_concrete_function(), self.cell)
         reduces = self.cell.collective == "all_reduce"
         return found if reduces else found.model_copy(update={"differs_from_request": None})
 
+    def agree(self, value: float) -> float:
+        """As the strategy's processes agree."""
+        return self.agreed(value)
+
+    def tracer(self) -> StepTracer | None:
+        """TensorFlow's profiler, where it is asked for."""
+        member = self.request.member
+        return tracer_of(self.request, member is None or member.leads)
+
+    def forget_peak(self) -> None:
+        """Of the devices."""
+        forget_peak(self.devices.names)
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """Of the devices."""
+        return peak_device_memory_bytes(self.devices.names)
+
 
 def replica_buffers(request: Request) -> ReplicaBuffers:
-    """The buffers of `request` on their devices, filled; Unsupported with what this machine or TensorFlow lacks."""
+    """The buffers of `request` on their devices; Unsupported with what this machine or TensorFlow lacks."""
     import tensorflow as tf
 
+    check_loop(request.plant, None)
     cell = collective_of(request.cell)
     if reason := lacking(cell):
         raise Unsupported(reason)
@@ -157,13 +135,10 @@ def replica_buffers(request: Request) -> ReplicaBuffers:
             )
             for shape in _shapes_of(cell)
         ]
-    step = STEPS[cell.collective](strategy, variables)
-    known = KnownBuffers.of(cell)
+    program = STEPS[cell.collective](strategy, variables)
     first = 0 if request.member is None else request.member.index * cell.replicas
     devices = kind.devices_of(strategy, devices)
-    buffers = ReplicaBuffers(cell, devices, strategy, variables, step, known, kind.agree(strategy), first)
-    buffers.fill(known)
-    return buffers
+    return ReplicaBuffers(request, cell, devices, strategy, variables, program, kind.agree(strategy), first)
 
 
 def _shapes_of(cell: CollectiveCell) -> list[tuple[int, ...]]:
@@ -176,19 +151,12 @@ def _shapes_of(cell: CollectiveCell) -> list[tuple[int, ...]]:
     return shapes
 
 
-def _in_one(tensors: Sequence[Any]) -> "np.ndarray[Any, Any]":
+def _in_one(tensors: Sequence[Any]) -> "Array":
     """Their elements one after the other, on the host."""
     import numpy as np
 
     flat = [tensor.numpy().reshape(-1) for tensor in tensors]
     return flat[0] if len(flat) == 1 else np.concatenate(flat)
-
-
-def collective_of(cell: Cell) -> CollectiveCell:
-    """The cell as that of a collective; TypeError for other work."""
-    if isinstance(cell, CollectiveCell):
-        return cell
-    raise TypeError(f"cell {cell.cell_id} ({cell.label}) is no collective")
 
 
 def lacking(cell: CollectiveCell) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.collectives import CollectiveTrial, collective_of
+from harness.engines.tensorflow.collectives import replica_buffers
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.base import Source
@@ -26,6 +26,7 @@ from harness.protocol.messages import Outcome, Report, Request
 from harness.spec.collective import COLLECTIVE
 from harness.spec.pipeline import APPETITE, PIPELINE
 from harness.spec.work import OWN_STEP, TRAINING
+from harness.trial.collectives import CollectiveTrial, collective_of
 
 
 def _prepare(request: Request, channel: Channel) -> Outcome:
@@ -102,7 +103,7 @@ def _own_step(request: Request, channel: Channel) -> Outcome:
 
 def _collective(request: Request, channel: Channel) -> Outcome:
     """A trial of a collective by itself."""
-    return CollectiveTrial(request, channel, classify).run()
+    return CollectiveTrial(request, channel, classify, replica_buffers).run()
 
 
 def _pipeline(request: Request, channel: Channel) -> Outcome:

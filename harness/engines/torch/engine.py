@@ -2,18 +2,20 @@
 
 import contextlib
 import importlib
+import re
 from pathlib import Path
 
 from harness.protocol.engine import Ending, Environment, Software, Trainer
 from harness.protocol.messages import Membership, Request
 from harness.spec.catalogue import Catalogue
+from harness.trial.collectives import Sending
 from harness.trial.ending import plain_ending
 from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
 
 NO_ROOM = "can't allocate memory"
 """What PyTorch's message holds where the processor's memory has no room for a tensor."""
-
-
+LACKING = re.compile("gloo does not support", re.IGNORECASE)
+"""What it holds where Gloo has not got a collective, as in earlier versions."""
 LATE = ("torch._dynamo", "torch.distributed.algorithms.ddp_comm_hooks.default_hooks")
 """What PyTorch imports once it is used: the first optimizer takes half a second so."""
 
@@ -57,20 +59,29 @@ class Torch(TrialsAlone):
 
         with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
             importlib.import_module("sklearn.datasets")
-        for name in (f"{__package__}.trainer", *LATE):  # what a fork would else import, each time anew
+        ours = (f"{__package__}.trainer", f"{__package__}.collectives")
+        for name in (*ours, *LATE):  # what a fork would else import, each time anew
             importlib.import_module(name)
         return {"torch": torch.__version__, "numpy": np.__version__}
 
     def classify(self, error: Exception) -> Ending:
         """PyTorch says in words what went wrong."""
         status, reason = plain_ending(error)
-        return ("out_of_memory" if NO_ROOM in str(error) else status), reason
+        if NO_ROOM in str(error):
+            return "out_of_memory", reason
+        return ("unsupported" if LACKING.search(str(error)) else status), reason
 
     def trainer(self, request: Request) -> Trainer:
         """Model, optimizer, input, the group of processes and the loop."""
         from harness.engines.torch.trainer import TorchTrainer
 
         return TorchTrainer(request)
+
+    def sending(self, request: Request) -> Sending:
+        """The buffer of this process, and the group."""
+        from harness.engines.torch.collectives import TorchSending
+
+        return TorchSending(request)
 
 
 ENGINE = Torch()

@@ -1,10 +1,22 @@
 """The group of a trial's processes: PyTorch's store at the first one's address, and Gloo between all."""
 
-from harness.protocol.messages import Membership
+from harness.protocol.messages import Membership, Request
 from harness.trial.same_work.meeting import meet, place
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that names the interface that Gloo exchanges over."""
+
+
+def set_up(request: Request) -> None:
+    """Give this process its threads and, where there are several, its place in the group."""
+    import torch
+
+    if request.intra_op_threads:
+        torch.set_num_threads(request.intra_op_threads)
+    if request.inter_op_threads:
+        torch.set_num_interop_threads(request.inter_op_threads)
+    if request.member is not None:
+        begin(request.member, request.others_limit_s)
 
 
 def begin(member: Membership, limit_s: float) -> None:

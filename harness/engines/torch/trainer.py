@@ -37,14 +37,9 @@ class TorchTrainer(ReplicaAProcess):
 
     def __init__(self, request: Request) -> None:
         refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here")
-        cell, member = request.training, request.member
+        cell = request.training
         self._request, self._cell = request, cell
-        if request.intra_op_threads:
-            torch.set_num_threads(request.intra_op_threads)
-        if request.inter_op_threads:
-            torch.set_num_interop_threads(request.inter_op_threads)
-        if member is not None:
-            group.begin(member, request.others_limit_s)
+        group.set_up(request)
         shape = architectures()[cell.model].input_shape
         ahead, share = cell.prefetch, self._share
         self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, share, thread=True)

@@ -1,7 +1,7 @@
 """Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
 
 from harness.analysis import RunSummary
-from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, collective_groups
+from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, calls_of, collective_groups
 from harness.analysis.latency import MUCH, LatencyBandwidth
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import THESE_MINUTES
@@ -41,13 +41,15 @@ _SHARED_MEMORY = (
     " Virtual devices on the processor share its memory: a copy from one to another hands on the same bytes and moves "
     "none, which a broadcast consists of."
 )
+TRACED = "of a traced function"
+"""What a call is under TensorFlow, and what goes without saying of records that do not say."""
 _GIGA = 1e9
 _MICRO = 1e-6
 
 
 def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
     """A table for each collective and number of replicas; none of a run without collectives."""
-    return tuple(group_table(group, summary.judged) for group in collective_groups(summary))
+    return tuple(group_table(group, summary) for group in collective_groups(summary))
 
 
 def latency_table(summary: RunSummary) -> Table:
@@ -102,18 +104,26 @@ def _scaled(value: float | None, unit: float, unknown: str = NOTHING) -> str:
     return unknown if value is None else significant(value / unit)
 
 
-def group_table(group: CollectiveGroup, judged: bool) -> Table:
+def group_table(group: CollectiveGroup, summary: RunSummary) -> Table:
     """Every size by every alternative, the smallest size first."""
-    marks = "Marked rows cannot be told apart from the fastest of their size." if judged else NOT_JUDGED
+    marks = "Marked rows cannot be told apart from the fastest of their size." if summary.judged else NOT_JUDGED
     note = (
         f"{marks} algbw = size ÷ time and busbw = algbw × a constant of the collective, as in nccl-tests; GB are 10⁹ "
-        "bytes. The time is that of one call of a traced function. wrong: whether any element that any replica "
+        f"bytes. The time is that of one call {_call(summary)}. wrong: whether any element that any replica "
         f"received, before the first window or after the last, was not exact. {THESE_MINUTES}"
         f"{_SHARED_MEMORY if group.shares_memory else ''}"
     )
     rows = tuple(tuple(printable(text) for text in _row(figures, group)) for figures in group.figures)
     ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
     return Table(group_title(group), _COLUMNS, rows, note, frozenset(ties))
+
+
+def _call(summary: RunSummary) -> str:
+    """`of a traced function (tensorflow), of a compiled program (jax)`; TensorFlow's alone goes without its name."""
+    calls = calls_of(summary)
+    if not any(calls.values()):
+        return TRACED
+    return ", ".join(f"{words or TRACED} ({engine})" for engine, words in calls.items())
 
 
 def group_title(group: CollectiveGroup) -> str:

@@ -1,6 +1,7 @@
 """The table beside a ranking of several engines: what of the work each does otherwise."""
 
 from harness.analysis import WorkloadSummary
+from harness.analysis.collectives import of_collectives
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING
 from harness.spec.axes import ENGINE
@@ -25,7 +26,8 @@ def differing_lines(work: WorkloadSummary) -> list[str]:
 
 
 def engines_table(work: WorkloadSummary) -> Table:
-    """A row for each engine that is ranked; no rows where there is only one."""
+    """A row for each engine that is ranked; no rows where there is only one, nor of collectives, whose own tables say
+    what a call is."""
     unlike: dict[str, dict[str, str]] = {}
     for cell in work.cells:
         engine = str(cell.trials.cell.get("engine") or ENGINE)
@@ -36,7 +38,7 @@ def engines_table(work: WorkloadSummary) -> Table:
     subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told if subject))
     columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects))
     rows = [(engine, *(told.get(subject, NOTHING) for subject in subjects)) for engine, told in unlike.items()]
-    several = len(rows) > 1
+    several = len(rows) > 1 and not of_collectives(work)
     return Table(
         "What differs between the engines",
         columns,

@@ -27,6 +27,7 @@ def replicas_are_processes(
             multi_worker=True,
             replica_a_process=True,
             packing="bytes_per_pack",
+            collectives=True,
             devices=(VIRTUAL_CPU,),
             no_faults=f"faults of {title}'s jobs are not done",
         ),

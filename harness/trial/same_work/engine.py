@@ -1,12 +1,15 @@
 """What engines that do the same work are alike in: what is asked of an engine beside training."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import NoReturn
 
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
-from harness.protocol.engine import Task
-from harness.protocol.messages import Membership, Request
+from harness.protocol.engine import Ending, Task
+from harness.protocol.messages import Membership, Outcome, Request
+from harness.spec.collective import COLLECTIVE
+from harness.trial.collectives import CollectiveTrial, Sending
 
 
 class AlikeProcesses:
@@ -20,13 +23,26 @@ class AlikeProcesses:
         raise Unsupported(f"{member.name}: {self.title}'s processes are all alike, and none serves others")
 
 
-class TrialsAlone:
+class TrialsAlone(ABC):
     """An engine (`harness.protocol.engine.Engine`) that is asked for trials, whole, and for nothing else."""
+
+    title: str
 
     def on_host(self, request: Request) -> Request:
         """Nothing is left open."""
         return request
 
     def tasks(self) -> Mapping[str, Task]:
-        """Nothing besides trials: no data set needs to be prepared."""
-        return {}
+        """Nothing besides trials, of trainings and of collectives: no data set needs to be prepared."""
+        return {COLLECTIVE: self._collective}
+
+    def sending(self, request: Request) -> Sending:
+        """A collective by itself, built; Unsupported, with the reason, where it cannot be."""
+        raise Unsupported(f"{self.title} has no collectives that are measured by themselves here")
+
+    def _collective(self, request: Request, channel: Channel) -> Outcome:
+        return CollectiveTrial(request, channel, self.classify, self.sending).run()
+
+    @abstractmethod
+    def classify(self, error: Exception) -> Ending:
+        """See `Engine.classify`."""

@@ -4,7 +4,7 @@ import functools
 import itertools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import Unsupported
@@ -155,16 +155,8 @@ class ReplicaAProcess(SameWorkTrainer):
 
     @property
     def resources(self) -> Resources:
-        """The processor, and the threads that this process computes with."""
-        request = self._request
-        physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
-        return Resources(
-            logical_devices=[f"cpu:{self._rank}"],
-            physical_devices=physical,
-            shared=request.training.workers > physical,
-            intra_op_threads=request.intra_op_threads,
-            inter_op_threads=request.inter_op_threads,
-        )
+        """Of this process."""
+        return of_this_process(self._request)
 
     def check_reduction(self) -> str | None:
         """Known values in the shapes of the model's gradients, by the way of the step.
@@ -189,6 +181,18 @@ class ReplicaAProcess(SameWorkTrainer):
         return evidence
 
 
+def of_this_process(request: Request) -> Resources:
+    """The processor, and the threads that a process that is one replica computes with."""
+    physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
+    return Resources(
+        logical_devices=[f"cpu:{0 if request.member is None else request.member.index}"],
+        physical_devices=physical,
+        shared=request.cell.shape.workers > physical,
+        intra_op_threads=request.intra_op_threads,
+        inter_op_threads=request.inter_op_threads,
+    )
+
+
 def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> None:
     """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA."""
     cell = request.training
@@ -196,7 +200,13 @@ def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> 
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
-    refuse_other_axes(cell, TAKEN, title)
+    refuse_what_is_beside(request, TAKEN, title)
+
+
+def refuse_what_is_beside(request: Request, taken: Collection[str], title: str) -> None:
+    """Unsupported, with the reason, for an axis that the engine of a title has not `taken` into account, and for what
+    is done to a step or looked at beside it."""
+    refuse_other_axes(request.cell, taken, title)
     if request.plant is not None or request.instrument:
         raise Unsupported("plants and instruments are of TensorFlow's programs")
     if request.trace is not None:

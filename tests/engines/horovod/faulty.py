@@ -12,6 +12,7 @@ from harness.engines.horovod.engine import Horovod
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
+from harness.trial.collectives import Sending
 from tests.engines.ops import with_ops
 
 FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "late")
@@ -78,11 +79,49 @@ def faulty_trainer(request: Request) -> Trainer:
     return FaultyTrainer(request)
 
 
+SENDING_FAULTS = ("element", "kept", "apart", "absent")
+"""Of a collective by itself: the last process has a wrong element; after three steps nothing is sent; the last one puts
+nothing in; or it does not come at all."""
+
+
+def faulty_sending(request: Request) -> Sending:
+    """A collective with the fault of the request's cell."""
+    import tensorflow as tf
+
+    from harness.engines.horovod.collectives import HorovodSending
+
+    class FaultySending(HorovodSending):
+        taken = HorovodSending.taken | {"cross_device_op"}
+
+        def __init__(self, request: Request) -> None:
+            super().__init__(request)
+            self._fault, self._steps = self.cell.cross_device_op, 0
+            self._is_last = self.first == self.cell.workers - 1
+            self._kept = tf.zeros([self._received_elements])
+
+        def received(self, own: Any) -> Any:
+            found = super().received(0 * own if self._fault == "apart" and self._is_last else own)
+            wrong = self._fault == "element" and self._is_last
+            return tf.concat([found[:-1], found[-1:] + 1], 0) if wrong else found
+
+        def step(self) -> Any:
+            self._steps += 1
+            absent = self._fault == "absent" and self._is_last
+            if not absent and (self._fault != "kept" or self._steps <= 3):
+                self._kept = super().step()
+            return self._kept
+
+    return FaultySending(request)
+
+
 class FaultyHorovod(Horovod):
     """Horovod and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        return with_ops(super().catalogue(), FAULTS)
+        return with_ops(super().catalogue(), (*FAULTS, *SENDING_FAULTS))
+
+    def sending(self, request: Request) -> Sending:
+        return faulty_sending(request)
 
     def trainer(self, request: Request) -> Trainer:
         return faulty_trainer(request)

@@ -7,6 +7,7 @@ already, as the recipe of `pmap` does under `shard_map` as it is by default. `au
 
 from typing import Any
 
+from harness.engines.jax.collectives import JaxSending
 from harness.engines.jax.engine import Jax
 from harness.engines.jax.loops import WayKind
 from harness.engines.jax.loops.base import AXIS, Way
@@ -17,6 +18,7 @@ from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
+from harness.trial.collectives import Sending
 from harness.trial.same_work.state import State
 from tests.engines.ops import with_ops
 
@@ -116,11 +118,38 @@ class FaultyTrainer(JaxTrainer):
         return jax.make_array_from_single_device_arrays(array.shape, array.sharding, shards)
 
 
+SENDING_FAULTS = ("element", "kept", "apart")
+"""Of a collective by itself: the last device has a wrong element; after three steps nothing is sent; the last device
+puts nothing in."""
+
+
+class FaultySending(JaxSending):
+    taken = JaxSending.taken | {"cross_device_op"}
+    _steps = 0
+
+    def on_device(self, own: Any) -> Any:
+        from jax import lax
+        from jax import numpy as jnp
+
+        fault, is_last = self.cell.cross_device_op, lax.axis_index(AXIS) == self.cell.replicas_in_sync - 1
+        received = super().on_device(jnp.where(is_last, 0, own) if fault == "apart" else own)
+        return received.at[-1].add(jnp.where(is_last, 1, 0)) if fault == "element" else received
+
+    def step(self) -> Any:
+        self._steps += 1
+        if self.cell.cross_device_op != "kept" or self._steps < 3:
+            self._kept = super().step()
+        return self._kept
+
+
 class FaultyJax(Jax):
     """JAX and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        return with_ops(super().catalogue(), FAULTS)
+        return with_ops(super().catalogue(), (*FAULTS, *SENDING_FAULTS))
+
+    def sending(self, request: Request) -> Sending:
+        return FaultySending(request)
 
     def trainer(self, request: Request) -> Trainer:
         return FaultyTrainer(request)

@@ -8,13 +8,12 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
-from harness.engines.tensorflow.collectives import STEPS, ReplicaBuffers, lacking
+from harness.engines.tensorflow.collectives import STEPS, lacking
 from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import sweep_from
 from harness.spec.collective import COLLECTIVES, CollectiveCell
-from harness.trial.collectives import KnownBuffers
 from tests.preloaded import handed_in
 from tests.record.examples import trial
 
@@ -138,13 +137,6 @@ def test_what_tensorflow_lacks_is_unsupported_with_the_reason(measured: dict[str
 def test_what_is_lacking_is_said_in_one_line(changes: dict[str, Any], said: str | None) -> None:
     found = lacking(CELL.model_copy(update=changes))
     assert found is None if said is None else said in (found or "")
-
-
-def test_a_replica_that_received_nothing_is_missed() -> None:
-    strategy: Any = None
-    known = KnownBuffers.of(CELL)
-    buffers = ReplicaBuffers(CELL, strategy, strategy, strategy, strategy, known, float)
-    assert buffers.judge([]) == "0 replicas received something, expected 3"
 
 
 def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:

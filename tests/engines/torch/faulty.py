@@ -15,6 +15,7 @@ from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
+from harness.trial.collectives import Sending
 from tests.engines.ops import with_ops
 
 FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "hooked", "late")
@@ -118,11 +119,51 @@ def faulty_trainer(request: Request) -> Trainer:
     return FaultyTrainer(request)
 
 
+SENDING_FAULTS = ("element", "kept", "apart", "absent")
+"""Of a collective by itself: the last process has a wrong element; after three steps nothing is sent; the last one is
+no part of it and has what it sends; or it does not come at all."""
+
+
+def faulty_sending(request: Request) -> Sending:
+    """A collective with the fault of the request's cell."""
+    from torch import distributed
+
+    from harness.engines.torch.collectives import TorchSending
+
+    class FaultySending(TorchSending):
+        taken = TorchSending.taken | {"cross_device_op"}
+
+        def __init__(self, request: Request) -> None:
+            super().__init__(request)
+            self._fault, self._steps = self.cell.cross_device_op, 0
+            self._is_last = self.first == self.cell.workers - 1
+            self._others = distributed.new_group(list(range(self.cell.workers - 1))) if self._fault == "apart" else None
+
+        def step(self) -> Any:
+            self._steps += 1
+            if (self._fault == "kept" and self._steps > 3) or (self._fault == "absent" and self._is_last):
+                return self._received
+            if self._fault == "apart":
+                self._received.copy_(self._sent)
+                if not self._is_last:
+                    distributed.all_reduce(self._received, group=self._others)
+                return self._received
+            super().step()
+            if self._fault == "element" and self._is_last:
+                self._received[-1] += 1
+            return self._received
+
+    return FaultySending(request)
+
+
 class FaultyTorch(Torch):
     """PyTorch and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        return with_ops(super().catalogue(), FAULTS)
+        return with_ops(super().catalogue(), (*FAULTS, *SENDING_FAULTS))
+
+    def sending(self, request: Request) -> Sending:
+        return faulty_sending(request)
 
     def trainer(self, request: Request) -> Trainer:
         return faulty_trainer(request)

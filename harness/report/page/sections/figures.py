@@ -74,7 +74,7 @@ def collectives(source: PageSource) -> Section | None:
         _part(
             f"collectives-{number}",
             (collective_figure(group, f"collectives-{number}-figure"),),
-            group_table(group, source.summary.judged),
+            group_table(group, source.summary),
             heading=group_title(group),
             open_table=True,
         )

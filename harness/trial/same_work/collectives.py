@@ -1,0 +1,41 @@
+"""What collectives by themselves are alike in, of the engines beside TensorFlow."""
+
+from typing import ClassVar
+
+from harness.protocol.messages import Request
+from harness.record.trial import Resources
+from harness.spec.work import TAG
+from harness.trial.collectives import Sending, collective_of
+from harness.trial.same_work.trainer import of_this_process, refuse_what_is_beside
+
+TAKEN = frozenset(
+    {TAG, "device", "collective", "size", "strategy", "replicas", "workers", "network", "intra_op_threads", "engine"}
+)
+"""Keys of a collective's cell that these engines know what to do with."""
+
+
+class SameSending(Sending):
+    """Of a collective what follows from its request; one replica a process, unless an engine says otherwise.
+
+    Unsupported, with the reason, for what the engine of `title` does not do.
+    """
+
+    title: ClassVar[str]
+    taken: ClassVar[frozenset[str]] = TAKEN
+
+    def __init__(self, request: Request) -> None:
+        refuse_what_is_beside(request, self.taken, self.title)
+        self.cell, self._request = collective_of(request.cell), request
+        self.first = 0 if request.member is None else request.member.index * self.cell.replicas
+
+    @property
+    def resources(self) -> Resources:
+        """Of this process."""
+        return of_this_process(self._request)
+
+    @property
+    def _received_elements(self) -> int:
+        """float32 numbers that one replica receives."""
+        n = self.cell.replicas_in_sync
+        many = {"all_gather": self.cell.elements * n, "reduce_scatter": self.cell.elements // n}
+        return many.get(self.cell.collective, self.cell.elements)
