@@ -165,8 +165,6 @@ def build(request: Request) -> Training:
     loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, targets := batches[0][1])
     several = classes_of(model, targets) if isinstance(loss, LossOfSeveral) else None
-    if cell.mesh and (several is not None or isinstance(input_shape, Mapping)):
-        raise Unsupported("mesh: a model with several inputs or outputs is not cut over one; use --strategy mirrored")
     if (own := own_training(model)) and cell.loop != FIT:
         raise Unsupported(f"the model has its own {own}, which only Model.fit calls; use --loop {FIT}")
     if stateless:

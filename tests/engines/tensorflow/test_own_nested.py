@@ -17,6 +17,7 @@ MIRRORED = {"strategy": "mirrored", "replicas": 2, "batch_size": 12, "global_bat
 OF_THREE = {**MIRRORED, "replicas": 3, "global_batch_size": 36}
 WORKERS = {**MIRRORED, "strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1}
 SERVED = {**ALONE, "strategy": "parameter_server", "workers": 1, "ps": 1}
+MESH = {**MIRRORED, "strategy": "dtensor", "mesh": "batch:2"}
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,7 @@ def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
         ("model", "examples", WORKERS),
         ("model", "examples", {**WORKERS, "replicas": 2, "global_batch_size": 48}),
         ("model", "examples", SERVED),
+        ("model", "examples", MESH),
         ("model", "examples", {**MIRRORED, "loop": "fit"}),
         ("model", "examples", {**ALONE, "xla": True}),
         ("model_of_tuples", "in_tuples", MIRRORED),
@@ -68,12 +70,6 @@ def test_an_input_that_another_replica_gets_is_a_wrong_result(zygote: Zygote, ke
     record = trained(zygote, "misplaced_model", "examples", **keys)
     assert record.status == "wrong_result"
     assert record.checks.update is False
-
-
-def test_no_mesh_is_cut_over_several_inputs_and_the_record_says_what_to_take(zygote: Zygote) -> None:
-    record = trained(zygote, "model", "examples", **{**MIRRORED, "strategy": "dtensor", "mesh": "batch:2"})
-    assert record.status == "unsupported"
-    assert record.reason == "mesh: a model with several inputs or outputs is not cut over one; use --strategy mirrored"
 
 
 def test_a_ragged_input_that_is_longer_than_the_model_takes_ends_the_trial_in_one_line(zygote: Zygote) -> None:
