@@ -77,8 +77,9 @@ def shifted(needed: int, inputs: "Array", labels: "Array") -> "tuple[Array, Arra
 
 def late_labels(y: "Array", classes: int) -> "Array":
     """Labels of what an update late in training is proved with: each the next class's, and of what is no class the
-    example before's. A model that has learnt its data would have next to no gradient on them as they are."""
+    example before's. A model that has learnt its data would have next to no gradient on them as they are. 0 `classes`:
+    whole numbers are none either."""
     import numpy as np
 
-    of_classes = np.issubdtype(y.dtype, np.integer)
+    of_classes = classes and np.issubdtype(y.dtype, np.integer)
     return ((y + 1) % max(2, classes)).astype(y.dtype) if of_classes else np.roll(y, 1, axis=0)

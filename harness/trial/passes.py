@@ -1,11 +1,11 @@
 """Whether an input pipeline gives each example of its source once a pass, unchanged, and in the order that it should.
 
-An example is known by a digest of its input and its target.
+An example is known by a digest of its inputs and its targets.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ DIGEST_BYTES = 8
 """Of a million examples two share a digest by chance once in 37 million data sets."""
 
 
-def digests_of(x: "Array", y: "Array") -> list[int]:
-    """Of each example of a batch."""
-    return [digest_of(example) for example in zip(x, y, strict=True)]
+def digests_of(*parts: "Array") -> list[int]:
+    """Of each example of a batch, whose parts are its inputs and then its targets."""
+    return [digest_of(example) for example in zip(*parts, strict=True)]
 
 
 def digest_of(example: "Iterable[Array | bytes]") -> int:
@@ -81,10 +81,11 @@ class KnownPass:
         return f"{count:,} of a pass of {len(self.digests):,} {'is' if count == 1 else 'are'} {words}{first}"
 
 
-def judge_batch(x: "Array", y: "Array", like: "tuple[Array, Array]", size: int) -> str | None:
-    """None where a batch has `size` examples, each of the shape and type of the example `like`; else the evidence."""
-    for name, found, one in zip(("inputs", "targets"), (x, y), like, strict=True):
-        expected = (size, *one.shape)
+def judge_batch(parts: "Mapping[str, Array]", like: "Mapping[str, Array]", size: int) -> str | None:
+    """None where a batch has `size` examples, each part of the shape and type that it has in the example `like`; else
+    the evidence."""
+    for name, one in like.items():
+        found, expected = parts[name], (size, *one.shape)
         if found.shape != expected or found.dtype != one.dtype:
             return f"{name} {list(found.shape)} {found.dtype}, expected {list(expected)} {one.dtype}"
     return None

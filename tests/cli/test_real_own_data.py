@@ -152,6 +152,35 @@ def test_data_that_no_step_could_be_taken_on_are_bad_usage_and_nothing_is_writte
     assert not (folder / "results").exists()
 
 
+NESTED = "tests.engines.tensorflow.own_nested"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (
+            f"{NESTED}:without_item",
+            r"gives inputs of the shape \{'features': \(8,\), 'user': \(\)\} and the model takes \{",
+        ),
+        (f"{NESTED}:in_tuples", r"gives inputs of the shape \{'0': \(\), '1': \(\), '2': \(8,\)\} and the model takes"),
+        (f"{NESTED}:without_liked", "gives 'liked', 'rating', and a target is 'rating', expected one for each output"),
+        ("own_table:classes", r"gives inputs of the shape \(2,\) and the model takes \{"),
+        (
+            "digits",
+            r"^harness: data: 'digits' gives one input and one target, and model .* has 3 inputs and 2 outputs; give",
+        ),
+    ],
+)
+def test_data_of_another_structure_than_the_models_are_bad_usage_in_one_line(
+    folder: Path, data: str, says: str
+) -> None:
+    asked = ["--strategy=none", "--replicas=1", f"--model={NESTED}:model", f"--data={data}"]
+    done = run("sweep", *ASKED, *asked, folder=folder)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert re.search(says, done.stderr), done.stderr
+    assert not (folder / "results").exists()
+
+
 def test_data_of_ones_own_with_a_model_of_the_harness_is_bad_usage(folder: Path) -> None:
     code, said = swept(folder, "classes", model="mlp")
     assert (code, said.count("\n")) == (2, 1)

@@ -49,8 +49,9 @@ HARNESS = [command for command in COMMANDS if command.startswith("python -m harn
 ELSEWHERE = ("--resume", "--engine benchmarks.", "--data tfrecord:", '--data "tfrecord:')
 """What goes on with a run, what an engine of one's own trains, and what files are read for: `test_extending.py` and
 `test_prepare.py` run these."""
-READERS = ("my_package", "promises")
-"""Packages and modules that the reader is to have; `test_gate.py` runs what the page of the gate says of the second."""
+READERS = ("likes", "my_package", "promises")
+"""Packages and modules that the reader is to have; `test_own_data.py` and `test_gate.py` run what the pages print of
+the first and the last."""
 SWEEPS = [
     command
     for command in HARNESS

@@ -95,4 +95,4 @@ def test_a_digest_is_of_the_bytes_of_all_parts() -> None:
     ],
 )
 def test_a_batch_has_its_size_and_the_shapes_and_types_of_the_model(x: Any, y: Any, said: str | None) -> None:
-    assert judge_batch(x, y, (X[0], Y[0]), 12) == said
+    assert judge_batch({"inputs": x, "targets": y}, {"inputs": X[0], "targets": Y[0]}, 12) == said

@@ -10,7 +10,7 @@ import gc
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,7 @@ from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
+from harness.engines.tensorflow.structures import Batch, Shapes, parts_of
 from harness.engines.tensorflow.trace import tracer_of
 from harness.engines.tensorflow.training import taken_by, workload_for
 from harness.engines.tensorflow.workloads import Vocabulary
@@ -138,13 +139,13 @@ class PipelineTrial(Attempt):
         """Those of a pass of a pipeline that is cut, of whose timed steps only the last example is seen."""
         digests = []
         for example in feed.examples().take(count).as_numpy_iterator():
-            digests.append(digest_of(example))
+            digests.append(digest_of(parts_of(example).values()))
             self._alive()
         return digests
 
-    def _looked_at(self, feed: "Feed", batch: "tuple[Array, Array]") -> list[int]:
-        self._judge("batches", judge_batch(*batch, feed.like, feed.cell.batch_size))
-        return digests_of(*batch)
+    def _looked_at(self, feed: "Feed", batch: "dict[str, Array]") -> list[int]:
+        self._judge("batches", judge_batch(batch, feed.like, feed.cell.batch_size))
+        return digests_of(*batch.values())
 
     def _follow_last(self, known: KnownPass, batches: "Batches") -> None:
         """Judge the next whole pass, from where it begins if every step before had each example in its place."""
@@ -152,7 +153,7 @@ class PipelineTrial(Attempt):
         left_of_pass = -batches.examples % count
         digests: list[int] = []
         while len(digests) < left_of_pass + count:
-            digests += digests_of(*batches.next_arrays())
+            digests += digests_of(*batches.next_arrays().values())
             self._alive()
         self._judge("late", known.judge(digests[left_of_pass : left_of_pass + count]))
 
@@ -173,7 +174,7 @@ class Feed:
     devices: Devices
     source: Source
     info: DataInfo
-    input_shape: tuple[int, ...]
+    input_shape: Shapes
     classes: int
     vocabulary: Vocabulary | None
     stages: list[str] = field(default_factory=list)
@@ -225,12 +226,15 @@ class Feed:
         return batches_ahead(self.source, self.cell.axes, self.input_shape, self.stages, self.cell.batch_size)
 
     @property
-    def like(self) -> "tuple[Array, Array]":
+    def like(self) -> "dict[str, Array]":
         """An example of zeros, of the shapes and types that a training reads."""
         import numpy as np
 
-        x, y = self._plain().element_spec
-        return np.zeros(self.input_shape, x.dtype.as_numpy_dtype), np.zeros(tuple(y.shape), y.dtype.as_numpy_dtype)
+        specs = parts_of(self._plain().element_spec)
+        shapes = {name: tuple(spec.shape) for name, spec in specs.items()}
+        if not isinstance(self.input_shape, Mapping):  # which says more than the spec of pictures that differ in size
+            shapes["inputs"] = self.input_shape
+        return {name: np.zeros(shapes[name], spec.dtype.as_numpy_dtype) for name, spec in specs.items()}
 
     def least_steps(self, known: KnownPass | None) -> int:
         """Where a pass has to end before the next is begun, so that all of it is shuffled at its beginning, or because
@@ -279,7 +283,8 @@ class Feed:
         digests: list[int] = []
         raw = self.cell.cut == "source"  # pictures may differ in size
         for found in self._plain(files).batch(1 if raw else READ_AT_ONCE).as_numpy_iterator():
-            digests += [digest_of([part[0] for part in found])] if raw else digests_of(*found)
+            parts = parts_of(found).values()
+            digests += [digest_of([part[0] for part in parts])] if raw else digests_of(*parts)
             self._must_not_be_more_than(len(digests))
             alive()
         return digests
@@ -299,7 +304,7 @@ class Feed:
     def _plain(self, files: int = 0) -> "tf.data.Dataset":
         """What a pass should have, where the pipeline is cut if it is."""
         if self.cell.cut == "source":
-            return read_from(self.source, self._data_dir, files)
+            return read_from(self.source, self._data_dir, self.input_shape, files)
         return plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary, files)
 
     @property
@@ -332,7 +337,7 @@ class Batches:
         self._batches: Iterator[tuple[Any, Any]] | None = None
         self._size = feed.cell.batch_size
         self._accelerated = any("CPU" not in name for name in feed.devices.names)
-        self._last: tuple[Any, Any] | None = None
+        self._last: Batch | None = None
         self._drawn = 0
 
     @property
@@ -347,12 +352,11 @@ class Batches:
             self._last = next(batches)
         self._drawn += count
 
-    def next_arrays(self) -> "tuple[Array, Array]":
-        """The next batch, on the host."""
+    def next_arrays(self) -> "dict[str, Array]":
+        """The parts of the next batch, on the host."""
         self.draw(1)
         assert self._last is not None
-        x, y = self._last
-        return x.numpy(), y.numpy()
+        return {name: part.numpy() for name, part in parts_of(self._last).items()}
 
     def synchronise(self) -> None:
         """Return once the last batch lies on its device."""
@@ -361,5 +365,5 @@ class Batches:
         if self._accelerated:
             tf.test.experimental.sync_devices()
         if self._last is not None:
-            for part in self._last:
+            for part in tf.nest.flatten(self._last):
                 tf.reshape(part, [-1])[0].numpy()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.folder import FolderSource
+from harness.engines.tensorflow.structures import only
 from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.files import replace_file, to_json
@@ -55,11 +56,18 @@ def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
 def describe(source: Source, data_dir: Path) -> Features:
     """What files of the source's examples would hold; it is made ready, and examples are counted where nobody knows
     their number. UsageError where that cannot be."""
+    import tensorflow as tf
+
     if source.on_device:
         raise UsageError(f"source: '{source.name}' has no examples of its own, expected data that are read")
     source.prepare(data_dir)
     info, dataset = source.info(data_dir), source.examples(data_dir)
     x, y = dataset.element_spec
+    if source.gives == "own" and not all(isinstance(part, tf.TensorSpec) for part in (x, y)):
+        raise UsageError(
+            f"source: '{source.name}' gives several inputs or targets, or ragged ones, and a record has one tensor of "
+            "each: train on it as it is, --data package.module:function"
+        )
     return Features(
         kind=source.gives,
         input=_input(source, info, x),
@@ -85,7 +93,7 @@ def _counted(name: str, dataset: "tf.data.Dataset") -> int:
 def _input(source: Source, info: DataInfo, spec: Any) -> Feature:
     name = NAMES[source.gives]
     if spec.dtype.name == "string":  # still to be decoded
-        return Feature(feature=name, encoding="image", shape=list(info.shape))
+        return Feature(feature=name, encoding="image", shape=list(only(info.shape)))
     if not spec.shape.is_fully_defined():  # images that differ in size, which bytes alone would not tell
         return Feature(feature=name, encoding="image", shape=list(spec.shape))
     return _of_numbers(name, spec, spec.shape)

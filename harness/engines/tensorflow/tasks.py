@@ -1,8 +1,8 @@
 """What a fresh process is asked besides a trial: prepare data, probe the machine, find its limits, load your own."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from harness.engines.tensorflow.collectives import replica_buffers
 from harness.engines.tensorflow.cross_device import build_op
@@ -18,7 +18,8 @@ from harness.engines.tensorflow.own_step import OwnStep
 from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import check_targets, load_workload, loss_of, shapes_of
+from harness.engines.tensorflow.training import refuse_several, taken_by
+from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
@@ -83,16 +84,19 @@ def _load_model(request: Request, builds: Callable[[], None]) -> None:
     if workload.input_shape is None:
         source = load_source(request.cell.data_set or "")
         builds()
-        _try_data(request, workload.build((), 0), source)
+        _try_data(request, workload, source)
 
 
-def _try_data(request: Request, model: Any, source: Source) -> None:
+def _try_data(request: Request, workload: Workload, source: Source) -> None:
     """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
-    if source.gives != "own":
-        return  # the others are prepared first
-    inputs, outputs = shapes_of(model)
+    model, data_dir = workload.build((), 0), Path(request.data_dir)
+    if source.gives != "own":  # the others are prepared first
+        with contextlib.suppress(Unsupported):  # its trials say so
+            refuse_several(model.name, *shapes_of(model), source)
+        return
     loss_of(model)
-    [(_, target)] = gate_batches(source, Path(request.data_dir), inputs, outputs[-1], 1, 1)
+    inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
+    [(_, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
     check_targets(model, target)
 
 

@@ -2,37 +2,40 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
-from harness.engines.tensorflow.data.pipeline import ahead_on_device, gate_batches, pipeline
+from harness.engines.tensorflow.data.on_devices import kept_batches
+from harness.engines.tensorflow.data.pipeline import ahead_on_device, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.structures import Batch, Shapes, only, stacked
 from harness.engines.tensorflow.workloads import (
+    LossOfSeveral,
     Vocabulary,
     Workload,
     check_targets,
+    classes_of,
+    inputs_for,
     load_workload,
     loss_of,
     optimizer_of,
     shapes_of,
 )
-from harness.errors import Unsupported
+from harness.errors import Unsupported, UsageError
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
 from harness.spec.cell import TrainingCell
-from harness.trial.array_cache import cached_arrays
 from harness.trial.examples import late_labels
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
 FIT = "fit"
@@ -51,15 +54,17 @@ class Training:
     optimizer: Any
     loss: Any
     source: Source
-    input_shape: tuple[int, ...]
+    input_shape: Shapes
     classes: int
-    batches: "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]"
+    batches: list[Batch]
     input: list[str] = field(default_factory=list)
     """The stages of the input pipeline, once it was built."""
     vocabulary: Vocabulary | None = None
     """Of a model that takes whole numbers."""
     unprovable: list[str] = field(default_factory=list)
     """Why no update can be proved, once that is known."""
+    target_classes: Any = None
+    """Of several targets, how many classes each tells one of, in their structure, 0 where it tells none."""
 
     @property
     def cell(self) -> TrainingCell:
@@ -67,9 +72,12 @@ class Training:
         return self.request.training
 
     @functools.cached_property
-    def late_batches(self) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
+    def late_batches(self) -> list[Batch]:
         """What updates late in training are proved with, in turn: the gate's batches, with other labels."""
-        return [(x, late_labels(y, self.classes)) for x, y in self.batches]
+        import tensorflow as tf
+
+        classes = self.classes if self.target_classes is None else self.target_classes
+        return [(x, tf.nest.map_structure(late_labels, y, classes)) for x, y in self.batches]
 
     @functools.cached_property
     def agree(self) -> Callable[[float], float]:
@@ -85,29 +93,32 @@ class Training:
         """Which worker this process is, from 0."""
         return 0 if self.request.member is None else self.request.member.index
 
-    def own_parts(self, values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-        """This worker's part of a global batch, of the shape [replicas, batch of a replica, ...]."""
-        size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
-        return values[first * size : (first + self.cell.replicas) * size].reshape(-1, size, *values.shape[1:])
-
-    def own_dataset(self) -> "tf.data.Dataset":
-        """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
+    def own_parts(self, batches: Sequence[Batch]) -> Batch:
+        """This worker's part of global batches, one after the other: each array [replicas, batch of a replica, ...]."""
         import numpy as np
         import tensorflow as tf
 
-        images, labels = (
-            np.concatenate([self.own_parts(values) for values in of]) for of in zip(*self.batches, strict=True)
-        )
-        gate = tf.data.Dataset.from_tensor_slices((images, labels))
+        size, first = self.cell.replica_batch_size, self.worker * self.cell.replicas
+
+        def own(*of_each: Any) -> Any:
+            end = (first + self.cell.replicas) * size
+            return np.concatenate([of[first * size : end].reshape(-1, size, *of.shape[1:]) for of in of_each])
+
+        parts: Batch = tf.nest.map_structure(own, *batches)
+        return parts
+
+    def own_dataset(self) -> "tf.data.Dataset":
+        """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
+        import tensorflow as tf
+
+        gate = tf.data.Dataset.from_tensor_slices(self.own_parts(self.batches))
         return gate.concatenate(self.endless(self.cell.replica_batch_size, (self.worker, self.cell.workers)))
 
     def dataset(self) -> "tf.data.Dataset":
         """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
-        import numpy as np
         import tensorflow as tf
 
-        images, labels = (np.stack(parts) for parts in zip(*self.batches, strict=True))
-        first = tf.data.Dataset.from_tensor_slices((images, labels))
+        first = tf.data.Dataset.from_tensor_slices(stacked(self.batches))
         return first.concatenate(self.endless(self.cell.global_batch_size))
 
     def endless(self, batch: int, shard: tuple[int, int] = (0, 1)) -> "tf.data.Dataset":
@@ -150,15 +161,16 @@ def build(request: Request) -> Training:
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
-    batches = _gate_batches(request, source, input_shape, classes, vocabulary)
+    batches = kept_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)
-    check_targets(model, batches[0][1])
+    check_targets(model, targets := batches[0][1])
+    several = classes_of(model, targets) if isinstance(loss, LossOfSeveral) else None
     if (own := own_training(model)) and cell.loop != FIT:
         raise Unsupported(f"the model has its own {own}, which only Model.fit calls; use --loop {FIT}")
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
-    return Training(*known, vocabulary=vocabulary)
+    return Training(*known, vocabulary=vocabulary, target_classes=several)
 
 
 def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:
@@ -167,18 +179,28 @@ def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, 
     workload, info = load_workload(model), source.info(data_dir)
     if source.gives != "table" or not workload.input_shape:
         return workload, info
-    return replace(workload, input_shape=tuple(size for size in info.shape if size is not None)), info
+    return replace(workload, input_shape=tuple(size for size in only(info.shape) if size is not None)), info
 
 
-def taken_by(
-    model: Any, workload: Workload, source: Source, info: DataInfo
-) -> tuple[tuple[int, ...], int, Vocabulary | None]:
+def taken_by(model: Any, workload: Workload, source: Source, info: DataInfo) -> tuple[Shapes, int, Vocabulary | None]:
     """What a built model takes of the source's examples: the shape of an input, how many classes, which tokens."""
-    input_shape, output_shape = shapes_of(model)
+    inputs, outputs = shapes_of(model)
+    refuse_several(model.name, inputs, outputs, source)
+    output, *others = list(outputs.values()) if isinstance(outputs, Mapping) else [outputs]
     vocabulary = workload.vocabulary
     if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
-        vocabulary = Vocabulary(info.vocabulary, next_token=len(output_shape) > 1)
-    return input_shape, output_shape[-1], vocabulary
+        vocabulary = Vocabulary(info.vocabulary, next_token=len(output) > 1)
+    return inputs_for(model, inputs, info.shape), 0 if others else output[-1], vocabulary
+
+
+def refuse_several(model: str, inputs: Shapes, outputs: Shapes, source: Source) -> None:
+    """UsageError where a model has several inputs or outputs, and the source is none that could give them."""
+    counts = [len(shapes) if isinstance(shapes, Mapping) else 1 for shapes in (inputs, outputs)]
+    if source.gives != "own" and counts != [1, 1]:
+        raise UsageError(
+            f"data: '{source.name}' gives one input and one target, and model '{model}' has {counts[0]} inputs and "
+            f"{counts[1]} outputs; give data of your own, --data package.module:function"
+        )
 
 
 def _without_state(
@@ -195,22 +217,6 @@ def _without_state(
         place = functools.partial(on_servers, strategy)
     stateless = StatelessModel(place, model)
     return stateless, FusedOptimizer(place, optimizer, stateless)
-
-
-def _gate_batches(
-    request: Request, source: Source, input_shape: tuple[int, ...], classes: int, vocabulary: Vocabulary | None
-) -> "list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
-    """The gate's global batches (x, y), read from the data set once a sweep."""
-
-    def compute() -> "dict[str, np.ndarray[Any, Any]]":
-        size = request.training.global_batch_size
-        found = gate_batches(source, Path(request.data_dir), input_shape, classes, size, GATE_UPDATES, vocabulary)
-        return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
-
-    cell = request.training
-    key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary)
-    arrays = cached_arrays(request.scratch, "batches", repr(key).encode(), compute)
-    return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(GATE_UPDATES)]
 
 
 def placement(cell: TrainingCell, devices: Devices) -> contextlib.AbstractContextManager[None]:

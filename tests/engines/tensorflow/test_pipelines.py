@@ -20,6 +20,7 @@ SMALL = sweep_from({"work": "pipeline", "timeout": 60.0, **KEYS})
 CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=48)
 PICTURES = CELL.model_copy(update={"model": "mnist_cnn", "data": "photographs:64", "batch_size": 24})
 FAULTS = "tests.engines.tensorflow.own_inputs"
+NESTED = "tests.engines.tensorflow.own_nested"
 OWN = CELL.model_copy(update={"model": f"{FAULTS}:model", "data": f"{FAULTS}:right", "batch_size": 4})
 
 
@@ -41,6 +42,12 @@ RIGHT = {
     "tokens": CELL.model_copy(update={"model": "lstm", "data": "text", "batch_size": 8, "tokens": 40}),
     "a table": CELL.model_copy(update={"data": "wine", "batch_size": 16}),
     "own": own("right"),
+    "own, several": CELL.model_copy(
+        update={"model": f"{NESTED}:model", "data": f"{NESTED}:examples", "batch_size": 12}
+    ),
+    "own, ragged": CELL.model_copy(
+        update={"model": f"{NESTED}:model_of_texts", "data": f"{NESTED}:texts", "batch_size": 12}
+    ),
     "own, uncounted": own("uncounted"),
     "own, served by two": own("uncounted", cache="none", deterministic=False, data_service=2),
 }
@@ -149,7 +156,7 @@ def test_a_pipeline_that_is_cut_off_is_an_instrument_whose_pass_was_followed(
 
 @pytest.mark.slow
 def test_what_a_model_takes_is_timed_once_its_first_updates_are_proved(measured: dict[str, TrialRecord]) -> None:
-    for name in ("kept in memory", "pictures", "tokens", "own"):
+    for name in ("kept in memory", "pictures", "tokens", "own", "own, several"):
         record = measured[f"appetite of {name}"]
         assert (record.status, record.checks.gate) == ("unproved", "instrument"), record.reason
         assert (record.checks.update, record.checks.loss_finite) == (True, True)

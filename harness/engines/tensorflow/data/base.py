@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.engines.tensorflow.structures import OpenShapes
 from harness.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataInfo:
-    """`shape` is that of an example's input; of text it is (bytes of a piece,). Of images it is (height, width,
-    channels), where height and width are None if they differ in size.
+    """`shape` is that of an example's input, of several inputs that of each; of text it is (bytes of a piece,). Of
+    images it is (height, width, channels), where height and width are None if they differ in size.
 
     Labels run from 0 to `classes` - 1; 0 is not known. `examples` is how many there are in one pass, None where nobody
     knows before its end. Tokens of text run from 0 to `vocabulary` - 1; 0 is not known, or no text. Text that is not
     `labelled` has no classes: its targets are the next tokens.
     """
 
-    shape: tuple[int | None, ...]
+    shape: OpenShapes
     classes: int
     examples: int | None
     vocabulary: int = 0

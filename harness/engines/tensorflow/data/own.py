@@ -6,12 +6,14 @@ and repetition are the harness's, so that they are the same under every strategy
 
 import contextlib
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
 from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.structures import ALONE, Shapes, by_place, called, one_or_several
 from harness.errors import UsageError
 from harness.trial.own_function import own_function
 
@@ -26,7 +28,8 @@ ENDED = (
 
 
 class OwnSource(Source):
-    """Each part of an example is one dense tensor of numbers, of a fixed shape, and reaches the model as it is."""
+    """Each part of an example is a tensor of numbers, of a fixed shape, or a dict or tuple of such, and reaches the
+    model as it is. Of inputs one may be ragged, too: it is made as long as the model takes it."""
 
     gives = "own"
 
@@ -46,7 +49,8 @@ class OwnSource(Source):
         if self._info is None:
             made = self.examples(data_dir)
             count = int(made.cardinality())  # negative where it is not known, or has no end
-            self._info = DataInfo(tuple(made.element_spec[0].shape), 0, count if count >= 0 else None)
+            shapes = {place: tuple(spec.shape) for place, spec in by_place(made.element_spec[0]).items()}
+            self._info = DataInfo(one_or_several(shapes), 0, count if count >= 0 else None)
         return self._info
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
@@ -84,21 +88,70 @@ class OwnSource(Source):
         return told_as_fault(self.name, EXPECTED, ENDED)
 
 
-def _fault_of(spec: Any) -> str | None:
-    """What is wrong with an example of the structure `spec`, and what it is to be; None where nothing is."""
+def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
+    """`examples` whose ragged inputs have the `wanted` shapes, by zeros behind them; the same where none is ragged.
+    Reading one that is larger is an error."""
+    import keras
     import tensorflow as tf
 
+    shapes = wanted if isinstance(wanted, Mapping) else {ALONE: wanted}
+    if not any(isinstance(spec, tf.RaggedTensorSpec) for spec in by_place(examples.element_spec[0]).values()):
+        return examples
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def pad_inputs(x: Any, y: Any) -> Any:
+        specs, parts = by_place(examples.element_spec[0]), by_place(x)
+        made = [
+            _padded(part, shapes[place], place) if isinstance(specs[place], tf.RaggedTensorSpec) else part
+            for place, part in parts.items()
+        ]
+        return keras.tree.pack_sequence_as(x, made), y
+
+    return examples.map(pad_inputs)
+
+
+def _padded(value: Any, shape: tuple[int, ...], place: str) -> Any:
+    """A ragged tensor, or one row of it, as a dense one of this shape."""
+    import tensorflow as tf
+
+    dense = value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
+    has = tf.shape(dense)
+    name = f"input {place}".rstrip()  # in no quotes, which TensorFlow would escape
+    told = f"the ragged {name}, of which the model takes at most {shape} (cut it in the data function), is:"
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(has <= shape), [told, has])]):
+        missing = tf.stack([tf.zeros_like(has), shape - has], axis=1)
+    return tf.ensure_shape(tf.pad(dense, missing), shape)
+
+
+def _fault_of(spec: Any) -> str | None:
+    """What is wrong with an example of the structure `spec`, and what it is to be; None where nothing is."""
     if not isinstance(spec, tuple) or len(spec) != 2:
         return f"examples that are no pairs, {EXPECTED}"
-    for name, part in zip(("input", "target"), spec, strict=True):
-        if not isinstance(part, tf.TensorSpec):
-            kind = type(part).__name__
-            return f"{name}s in a {kind}, expected one dense tensor each: several or ragged ones are not measured yet"
-        if not part.shape.is_fully_defined():
-            return (
-                f"{name}s of the shape {part.shape}, expected a known one (tf.ensure_shape tells it), unbatched: "
-                "batch() is the harness's"
-            )
-        if not (part.dtype.is_integer or part.dtype.is_bool or part.dtype in (tf.float16, tf.float32, tf.float64)):
-            return f"{name}s of {part.dtype.name}, expected numbers (words as integer tokens)"
+    for of, has in zip(("inputs", "targets"), spec, strict=True):
+        parts = by_place(has)
+        if not parts:
+            return f"no {of}, {EXPECTED}"
+        for place, part in parts.items():
+            if fault := _fault_of_part(part, may_be_ragged=of == "inputs"):
+                return f"{called(of, place)} {fault}"
+    return None
+
+
+def _fault_of_part(spec: Any, may_be_ragged: bool) -> str | None:
+    import tensorflow as tf
+
+    if isinstance(spec, tf.RaggedTensorSpec):
+        if not may_be_ragged:
+            return "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense"
+        if spec.shape.rank is None:
+            return "that are ragged and of an unknown rank, expected a known one"
+    elif not isinstance(spec, tf.TensorSpec):
+        return f"in a {type(spec).__name__}, expected dense tensors, ragged ones, or dicts and tuples of these"
+    elif not spec.shape.is_fully_defined():
+        return (
+            f"of the shape {spec.shape}, expected a known one (tf.ensure_shape tells it), unbatched: batch() is the "
+            "harness's"
+        )
+    if not (spec.dtype.is_integer or spec.dtype.is_bool or spec.dtype in (tf.float16, tf.float32, tf.float64)):
+        return f"of {spec.dtype.name}, expected numbers (words as integer tokens)"
     return None

@@ -2,15 +2,17 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.cache import cached
 from harness.engines.tensorflow.data.images import check_input_shape, fit
+from harness.engines.tensorflow.data.own import padded
 from harness.engines.tensorflow.data.service import HELD_BY_WORKER, served
 from harness.engines.tensorflow.data.text import check_tokens, cut
+from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, only
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
 from harness.spec.pipeline import Cut
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from harness.engines.tensorflow.workloads.base import Vocabulary
-
-    Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 CACHE_BYTES = 2**30
 """The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
@@ -41,7 +41,7 @@ HOST = "/device:CPU:0"
 def pipeline(
     source: Source,
     data_dir: Path,
-    input_shape: tuple[int, ...],
+    input_shape: Shapes,
     classes: int,
     global_batch: int,
     seed: int,
@@ -63,7 +63,8 @@ def pipeline(
     import tensorflow as tf
 
     if source.on_device:
-        return tf.data.Dataset.from_tensors(random_batch(input_shape, classes, global_batch, seed, vocabulary)).repeat()
+        one = random_batch(only(input_shape), classes, global_batch, seed, vocabulary)
+        return tf.data.Dataset.from_tensors(one).repeat()
     asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
     examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
     batches = _batched(source, examples, global_batch)
@@ -75,7 +76,7 @@ def pipeline(
 def endless_examples(
     source: Source,
     data_dir: Path,
-    input_shape: tuple[int, ...],
+    input_shape: Shapes,
     classes: int,
     seed: int,
     shard: tuple[int, int],
@@ -88,7 +89,7 @@ def endless_examples(
     comes out there."""
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     index, of = shard
-    read = read_from(source, data_dir, asked.interleave, asked.deterministic)
+    read = read_from(source, data_dir, input_shape, asked.interleave, asked.deterministic)
     if cut == "source":
         return read.repeat()
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
@@ -108,7 +109,7 @@ ON_DEVICE = 2
 """Batches between the pipeline and the step, on the host and on the device (`ahead_on_device`)."""
 
 
-def batches_ahead(source: Source, cell: Axes, input_shape: tuple[int, ...], stages: Sequence[str], batch: float) -> int:
+def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Sequence[str], batch: float) -> int:
     """Batches, of so many examples, that may be ready before a step asks: those that wait, and what parallel calls hold
     of more.
 
@@ -144,13 +145,14 @@ def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset
 def gate_batches(
     source: Source,
     data_dir: Path,
-    input_shape: tuple[int, ...],
+    input_shape: Shapes,
     classes: int,
     global_batch: int,
     count: int,
     vocabulary: "Vocabulary | None" = None,
-) -> "list[Batch]":
-    """`count` distinct batches (x [G, *input_shape], y [G, ...]), the same ones every time, of the pipeline's types.
+) -> list[Batch]:
+    """`count` distinct batches (x [G, *input_shape], y [G, ...]), the same ones every time, of the pipeline's types;
+    of several inputs or targets each is such an array.
 
     They go through the pipeline's preprocessing and follow the source's order, each example once; when that is not
     enough, later passes use examples shifted, so that no two replicas and no two batches ever see the same. Of data of
@@ -158,28 +160,37 @@ def gate_batches(
     as are needed.
     """
     if source.on_device:
-        return [random_batch(input_shape, classes, global_batch, GATE_SEED + k, vocabulary) for k in range(count)]
+        shape = only(input_shape)
+        return [random_batch(shape, classes, global_batch, GATE_SEED + k, vocabulary) for k in range(count)]
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     needed = count * global_batch
     if source.gives == "own":
         with source.reading():
-            x, y = _first_as_given(source.examples(data_dir), needed)
-        if len(x) < needed:
+            first = _first_as_given(read_from(source, data_dir, input_shape), needed)
+        if (found := len(arrays_in(first)[0])) < needed:
             raise UsageError(
-                f"data: '{source.name}' has {len(x)} examples, expected at least {needed}, for {count} batches of "
+                f"data: '{source.name}' has {found} examples, expected at least {needed}, for {count} batches of "
                 f"{global_batch} in which none comes twice: give more, or a smaller --batch-size"
             )
     else:
         known = needed if info.examples is None else min(needed, info.examples)
         with source.reading():
-            few = _first(source, data_dir, input_shape, known, vocabulary)
-        x, y = _shifted(source, data_dir, needed, *few)
-    return [(x[k : k + global_batch], y[k : k + global_batch]) for k in range(0, needed, global_batch)]
+            few = _first(source, data_dir, only(input_shape), known, vocabulary)
+        first = _shifted(source, data_dir, needed, *few)
+    return [_cut_out(first, k, k + global_batch) for k in range(0, needed, global_batch)]
+
+
+def _cut_out(batch: Batch, begin: int, end: int) -> Batch:
+    """The examples from one number to another."""
+    import tensorflow as tf
+
+    part: Batch = tf.nest.map_structure(lambda values: values[begin:end], batch)
+    return part
 
 
 def _shifted(
     source: Source, data_dir: Path, needed: int, inputs: "np.ndarray[Any, Any]", labels: "np.ndarray[Any, Any]"
-) -> "Batch":
+) -> Batch:
     """`needed` examples made of those there are: in each further pass the inputs are moved by one element more."""
     if not len(inputs):
         raise HarnessError(f"data: '{source.name}' has no examples under '{data_dir}'; delete it and run again")
@@ -187,20 +198,20 @@ def _shifted(
 
 
 def _checked(
-    source: Source, data_dir: Path, input_shape: tuple[int, ...], classes: int, vocabulary: "Vocabulary | None"
+    source: Source, data_dir: Path, input_shape: Shapes, classes: int, vocabulary: "Vocabulary | None"
 ) -> DataInfo:
     """What the source gives; UsageError when the model cannot take it."""
     info = source.info(data_dir)
     if source.gives in ("own", "table"):
-        if info.shape != input_shape:
+        if not _fits(info.shape, input_shape):
             raise UsageError(
                 f"data: '{source.name}' gives inputs of the shape {info.shape} and the model takes {input_shape}, "
                 "expected examples one by one, each of the model's shape"
             )
     elif vocabulary is not None:
-        check_tokens(source.name, info, input_shape, vocabulary)
+        check_tokens(source.name, info, only(input_shape), vocabulary)
     else:
-        check_input_shape(input_shape)
+        check_input_shape(only(input_shape))
     labels = max(classes, 2)  # one output is a binary classifier
     if info.classes > labels:
         raise UsageError(
@@ -210,24 +221,38 @@ def _checked(
     return info
 
 
+def _fits(given: OpenShapes, taken: Shapes) -> bool:
+    """Whether a model can take what data give; a size that is None is brought to the model's (`own.padded`)."""
+    if isinstance(given, Mapping) and isinstance(taken, Mapping):
+        return given.keys() == taken.keys() and all(_fits(given[place], taken[place]) for place in given)
+    if isinstance(given, Mapping) or isinstance(taken, Mapping):
+        return False
+    return len(given) == len(taken) and all(size in (None, wanted) for size, wanted in zip(given, taken, strict=True))
+
+
 def bytes_each(examples: "tf.data.Dataset") -> int:
-    """What an example takes in memory, its input and its target."""
-    return max(1, sum(int(spec.dtype.size * spec.shape.num_elements()) for spec in examples.element_spec))
+    """What an example takes in memory, its inputs and its targets."""
+    import tensorflow as tf
+
+    specs = tf.nest.flatten(examples.element_spec)
+    return max(1, sum(int(spec.dtype.size * spec.shape.num_elements()) for spec in specs))
 
 
 def _fitting(
-    source: Source, input_shape: tuple[int, ...], vocabulary: "Vocabulary | None"
+    source: Source, input_shape: Shapes, vocabulary: "Vocabulary | None"
 ) -> "Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]":
     """The function that makes of (input, target), or of many, what the model wants: an image as float32 [*input_shape]
     and its class as int32 [], text as tokens."""
     import tensorflow as tf
 
+    shape = only(input_shape)
+
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def fit_both(x: "tf.Tensor", y: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
         if vocabulary is not None:
-            return cut(x, y, input_shape[0], vocabulary.next_token)
+            return cut(x, y, shape[0], vocabulary.next_token)
         x = source.decoded(x) if source.encoded else x
-        return (fit(x, input_shape) if source.gives == "images" else x), tf.cast(y, tf.int32)
+        return (fit(x, shape) if source.gives == "images" else x), tf.cast(y, tf.int32)
 
     made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both
     return made
@@ -236,7 +261,7 @@ def _fitting(
 def _fitted(
     source: Source,
     examples: "tf.data.Dataset",
-    input_shape: tuple[int, ...],
+    input_shape: Shapes,
     vocabulary: "Vocabulary | None",
     asked: Axes,
 ) -> "tf.data.Dataset":
@@ -257,17 +282,21 @@ def _fitted(
     return mapped(examples.batch(_block(input_shape))).unbatch()
 
 
-def read_from(source: Source, data_dir: Path, files: int, in_order: bool = True) -> "tf.data.Dataset":
-    """The source's examples, from so many files side by side where that is more than one."""
-    return source.interleaved(data_dir, files, in_order) if files > 1 else source.examples(data_dir)
+def read_from(
+    source: Source, data_dir: Path, input_shape: Shapes, files: int = 0, in_order: bool = True
+) -> "tf.data.Dataset":
+    """The source's examples, from so many files side by side where that is more than one; ragged ones of the user's own
+    as long as the model takes them."""
+    examples = source.interleaved(data_dir, files, in_order) if files > 1 else source.examples(data_dir)
+    return padded(examples, input_shape) if source.gives == "own" else examples
 
 
 def plain_pass(
-    source: Source, data_dir: Path, input_shape: tuple[int, ...], vocabulary: "Vocabulary | None", files: int = 0
+    source: Source, data_dir: Path, input_shape: Shapes, vocabulary: "Vocabulary | None", files: int = 0
 ) -> "tf.data.Dataset":
     """The examples as the model wants them, one by one in the source's order, made by nothing but one plain map; of
     several `files` read side by side in the order of that."""
-    examples = read_from(source, data_dir, files)
+    examples = read_from(source, data_dir, input_shape, files)
     return examples if source.gives == "own" else examples.map(_fitting(source, input_shape, vocabulary))
 
 
@@ -284,9 +313,10 @@ def _shuffled(examples: "tf.data.Dataset", buffer: int, seed: int) -> "tf.data.D
     return examples.shuffle(buffer, seed=seed, reshuffle_each_iteration=True).repeat()
 
 
-def _block(input_shape: tuple[int, ...]) -> int:
+def _block(input_shape: Shapes) -> int:
     """Examples of one operation."""
-    return max(1, min(BLOCK, BLOCK_BYTES // (4 * math.prod(input_shape))))
+    shapes = input_shape.values() if isinstance(input_shape, Mapping) else [input_shape]
+    return max(1, min(BLOCK, BLOCK_BYTES // (4 * sum(map(math.prod, shapes)))))
 
 
 def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data.Dataset":
@@ -311,29 +341,30 @@ def _of_one_shape(batches: "tf.data.Dataset") -> "tf.data.Dataset":
     """The same; reading a batch of another shape than it says, as Python code may make one, is an error."""
     import tensorflow as tf
 
-    shapes = [spec.shape for spec in batches.element_spec]
+    specs = batches.element_spec
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def ensured(x: "tf.Tensor", y: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
-        return tf.ensure_shape(x, shapes[0]), tf.ensure_shape(y, shapes[1])
+    def ensured(*batch: Any) -> Any:
+        return tf.nest.map_structure(lambda part, spec: tf.ensure_shape(part, spec.shape), batch, specs)
 
     return batches.map(ensured)
 
 
-def _first_as_given(examples: "tf.data.Dataset", count: int) -> "Batch":
+def _first_as_given(examples: "tf.data.Dataset", count: int) -> Batch:
     """The first `count` examples as they are, or all where there are fewer."""
     import numpy as np
     import tensorflow as tf
 
     with tf.device("CPU:0"):
-        for x, y in _of_one_shape(examples.take(count).batch(count)):
-            return x.numpy(), y.numpy()
+        for batch in _of_one_shape(examples.take(count).batch(count)):
+            first: Batch = tf.nest.map_structure(lambda part: part.numpy(), batch)
+            return first
     return np.empty(0), np.empty(0)
 
 
 def _first(
     source: Source, data_dir: Path, input_shape: tuple[int, ...], count: int, vocabulary: "Vocabulary | None"
-) -> "Batch":
+) -> Batch:
     """The first `count` examples, preprocessed: without tracing a graph, which costs more than a few images."""
     import numpy as np
     import tensorflow as tf

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.structures import only
 from harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _text_of(package: str) -> bytes:
 
 def check_tokens(name: str, info: DataInfo, input_shape: tuple[int, ...], vocabulary: "Vocabulary") -> None:
     """UsageError unless the model takes as many tokens as a piece of the data `name` has, or fewer, and every token."""
-    most = (info.shape[0] or 0) - vocabulary.next_token
+    most = (only(info.shape)[0] or 0) - vocabulary.next_token
     if len(input_shape) != 1 or input_shape[0] > most:
         raise UsageError(
             f"model: takes input of shape {input_shape}, expected (tokens,) of at most {most} for '{name}'"

@@ -47,10 +47,10 @@ class CoordinatorLoop(Loop):
         """Train until `pace` says 0."""
         import tensorflow as tf
 
-        for x, y in self._training.batches:
+        for batch in self._training.batches:
             if pace.begin() != 1:
                 raise AssertionError("the gate's updates come one by one")
-            self._example = (tf.constant(x), tf.constant(y))
+            self._example = tf.nest.map_structure(tf.constant, batch)
             pace.end(_Updates(self, [self._coordinator.schedule(self._update, args=self._example)]))
         batches = self._input()
         while steps := pace.begin():
@@ -60,7 +60,8 @@ class CoordinatorLoop(Loop):
         """One update that nobody else's comes between."""
         import tensorflow as tf
 
-        return _Updates(self, [self._coordinator.schedule(self._update, args=(tf.constant(x), tf.constant(y)))])
+        batch = tf.nest.map_structure(tf.constant, (x, y))
+        return _Updates(self, [self._coordinator.schedule(self._update, args=batch)])
 
     def synchronise(self) -> None:
         """Wait until every scheduled update is done."""

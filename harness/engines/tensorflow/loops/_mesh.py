@@ -37,7 +37,9 @@ class MeshLoop(Loop):
 
     def step_on(self, x: Any, y: Any) -> "LossOnMesh":
         """The same step, its batch cut over the mesh's `batch` axis."""
-        return LossOnMesh(self._on, self._step(self._on.batch(x), self._on.batch(y)))
+        import tensorflow as tf
+
+        return LossOnMesh(self._on, self._step(*tf.nest.map_structure(self._on.batch, (x, y))))
 
     def synchronise(self) -> None:
         """Bring the last trained variable of every device to the host."""
@@ -114,9 +116,11 @@ def batches(training: "Training") -> Iterator[tuple[Any, Any]]:
     One pipeline serves all replicas, as under every other strategy: tf.experimental.dtensor.DTensorDataset runs the
     whole of it once for each replica.
     """
+    import tensorflow as tf
+
     on: DeviceMesh = training.strategy
     if training.source.on_device:
-        placed = [(on.batch(x), on.batch(y)) for x, y in training.batches]
+        placed = [tf.nest.map_structure(on.batch, batch) for batch in training.batches]
         return itertools.chain(placed, itertools.repeat(placed[-1]))
     return _from_pipeline(training, on)
 
@@ -129,10 +133,13 @@ def _from_pipeline(training: "Training", on: DeviceMesh) -> Iterator[tuple[Any, 
         return dtensor.Layout(["batch", *[dtensor.UNSHARDED] * (values.ndim - 1)], on.mesh)
 
     replicas, shards = on.sizes.batch, on.sizes.model
-    layouts = [layout_of(values) for values in training.batches[0]]
-    shares = training.dataset().map(lambda x, y: (tf.split(x, replicas), tf.split(y, replicas))).prefetch(1)
-    for x, y in shares:
-        yield tuple(
-            dtensor.pack([share for share in parts for _ in range(shards)], layout)
-            for parts, layout in zip((x, y), layouts, strict=True)
-        )
+
+    def split(*batch: Any) -> Any:
+        return tf.nest.map_structure(lambda values: tf.split(values, replicas), batch)
+
+    def packed(parts: Any, layout: Any) -> Any:
+        return dtensor.pack([share for share in parts for _ in range(shards)], layout)
+
+    layouts = tf.nest.map_structure(layout_of, training.batches[0])
+    for shares in training.dataset().map(split).prefetch(1):
+        yield tf.nest.map_structure(packed, shares, layouts)

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.executed import inspect
 from harness.engines.tensorflow.state import copies_of
+from harness.engines.tensorflow.structures import stacked
 from harness.protocol.engine import Pace
 from harness.record.trial import Executed
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from harness.engines.tensorflow.training import Training
-
-    Array = np.ndarray[Any, Any]
 
 
 class Loop(ABC):
@@ -47,7 +44,7 @@ class Loop(ABC):
         """Train until `pace` says 0."""
 
     @abstractmethod
-    def step_on(self, x: "Array", y: "Array") -> Any:
+    def step_on(self, x: Any, y: Any) -> Any:
         """One update on the next of the late batches in turn, by the program that `run` drives; its loss, what `float`
         takes."""
 
@@ -56,19 +53,16 @@ class Loop(ABC):
 
         There is one, and each step takes one batch of it: whatever asks again goes on with it.
         """
-        import numpy as np
         import tensorflow as tf
 
         if self._late is not None:
             return self._late
         training = self._training
         if training.request.member is not None:
-            of_each = [map(training.own_parts, batch) for batch in training.late_batches]
-            own = tf.data.Dataset.from_tensor_slices(tuple(map(np.concatenate, zip(*of_each, strict=True)))).repeat()
+            own = tf.data.Dataset.from_tensor_slices(training.own_parts(training.late_batches)).repeat()
             endless = training.strategy.distribute_datasets_from_function(lambda _: own)
         else:
-            stacked = tuple(map(np.stack, zip(*training.late_batches, strict=True)))
-            endless = training.distributed(tf.data.Dataset.from_tensor_slices(stacked).repeat())
+            endless = training.distributed(tf.data.Dataset.from_tensor_slices(stacked(training.late_batches)).repeat())
         self._late = iter(endless)
         return self._late
 

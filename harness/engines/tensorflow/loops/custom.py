@@ -213,7 +213,8 @@ def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
 
         return training.strategy.experimental_distribute_values_from_function(of_replica)
 
-    return part(x), part(y)
+    placed: tuple[Any, Any] = tf.nest.map_structure(part, (x, y))
+    return placed
 
 
 def _build(training: "Training") -> Loop:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
+from harness.engines.tensorflow.workloads import LossOfSeveral
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 
@@ -29,10 +30,11 @@ class FitLoop(Loop):
             )
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
+        loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
         with training.strategy.scope():
             # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
             training.model.compile(
-                optimizer=training.optimizer, loss=training.loss, jit_compile=training.cell.xla, steps_per_execution=1
+                optimizer=training.optimizer, loss=loss, jit_compile=training.cell.xla, steps_per_execution=1
             )
         training.model.make_train_function()
         self._step: Callable[[Any], Any] = training.model.train_function

@@ -41,13 +41,14 @@ class CountedWork:
         self._pace.assign([rate, float(self.done), 0.0])
 
     def then(self, value: Any, after: Sequence[Any]) -> Any:
-        """`value`, unchanged, in a step being traced; the work is done before it is, and after all of `after`."""
+        """`value`, a tensor or a structure of such, unchanged, in a step being traced; the work is done before it
+        is, and after all of `after`."""
         import tensorflow as tf
 
         with tf.control_dependencies(after):
             work = self._products()
         with tf.control_dependencies([work]):
-            return tf.identity(value)
+            return tf.nest.map_structure(tf.identity, value)
 
     def cost_s(self) -> float:
         """Median seconds of a product, by itself, outside any step."""

@@ -21,7 +21,9 @@ class CountedDeviceWork(Planted):
 
     def before_forward(self, x: Any) -> Any:
         """The batch, after the work: nothing of the step can run beside it."""
-        return self.work[replica_at_hand(len(self.work))].then(x, after=[x])
+        import tensorflow as tf
+
+        return self.work[replica_at_hand(len(self.work))].then(x, after=tf.nest.flatten(x))
 
     def calibrate(self, step: Callable[[], object], keep: Keep) -> None:
         """Find out how many products make the step longer by the share, where nobody says how many there are to be."""

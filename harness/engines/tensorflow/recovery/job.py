@@ -4,14 +4,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.data.pipeline import gate_batches
+from harness.engines.tensorflow.data.on_devices import kept_batches
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training
 from harness.protocol.channel import Channel
 from harness.protocol.messages import JobOrder, JobReport, Report
 from harness.protocol.state import VariableState
 from harness.record.faults import CheckpointCost, UpdateCounts
-from harness.trial.array_cache import cached_arrays
 from harness.trial.job_state import write_state
 
 BATCHES = 16
@@ -38,7 +37,16 @@ class Job:
         self.order = order
         self.teller = teller
         self.initial = capture(training.model, training.optimizer)
-        self.batches = _batches(training)
+        self.batches = kept_batches(
+            training.request,
+            "job-batches",
+            training.source,
+            training.input_shape,
+            training.classes,
+            BATCHES,
+            training.vocabulary,
+        )
+        """Distinct global batches, the same ones in every process and after every restart."""
 
     @property
     def leads(self) -> bool:
@@ -55,25 +63,3 @@ class Job:
         if self.leads:
             write_state(Path(self.order.state), self.initial, final)
         self.teller.tell("done", self.order.steps, updates=updates, cost=cost)
-
-
-def _batches(training: Training) -> list[Any]:
-    """Distinct global batches (x, y), the same ones in every process and after every restart."""
-    request = training.request
-
-    def compute() -> dict[str, Any]:
-        found = gate_batches(
-            training.source,
-            Path(request.data_dir),
-            training.input_shape,
-            training.classes,
-            training.cell.global_batch_size,
-            BATCHES,
-            training.vocabulary,
-        )
-        return {f"{name}{i}": array for i, batch in enumerate(found) for name, array in zip("xy", batch, strict=True)}
-
-    cell, vocabulary = training.cell, training.vocabulary
-    key = (cell.data, request.data_dir, training.input_shape, training.classes, cell.global_batch_size, vocabulary)
-    arrays = cached_arrays(request.scratch, "job-batches", repr(key).encode(), compute)
-    return [(arrays[f"x{i}"], arrays[f"y{i}"]) for i in range(BATCHES)]

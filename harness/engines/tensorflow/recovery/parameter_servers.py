@@ -31,7 +31,7 @@ class ParameterServerJob(Job):
             self._begun = tf.Variable(tf.zeros([last], tf.int32), trainable=False, name="begun")
             self._ended = tf.Variable(tf.zeros([last], tf.int32), trainable=False, name="ended")
         self._update = self._witnessed(last)
-        self._constants = [(tf.constant(x), tf.constant(y)) for x, y in self.batches]
+        self._constants = [tf.nest.map_structure(tf.constant, batch) for batch in self.batches]
         checkpoints = Checkpoints(training, order, True, {"begun": self._begun, "ended": self._ended})
         if order.preemption:
             preemption_handler(training, checkpoints, order, lambda: None)

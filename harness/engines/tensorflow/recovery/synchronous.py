@@ -79,8 +79,11 @@ class SynchronousJob(Job):
 def _step_of(training: "Training") -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], tuple[Any, Any]]]:
     """The training step, (x, y) -> what `float` takes once this process's replicas have done it, and what places a
     global batch for it."""
+    import tensorflow as tf
+
     if not isinstance(on := training.strategy, DeviceMesh):
         step = make_step(training)
         return lambda x, y: LossInShares(training, step(x, y)).own(), lambda x, y: on_replicas(training, x, y)
     mesh_step = make_mesh_step(training)
-    return lambda x, y: LossOnMesh(on, mesh_step(x, y)), lambda x, y: (on.batch(x), on.batch(y))
+    placed: Callable[[Any, Any], tuple[Any, Any]] = lambda x, y: tf.nest.map_structure(on.batch, (x, y))  # noqa: E731
+    return lambda x, y: LossOnMesh(on, mesh_step(x, y)), placed

@@ -22,6 +22,7 @@ from harness.engines.tensorflow.reference.runs import must_be_built_alike, run_u
 from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.server_state import FusedOptimizer
+from harness.engines.tensorflow.structures import Batch, arrays_in, by_place
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-    Batch = tuple[Array, Array]
 
 __all__ = ["arithmetic_of", "continue_reference", "run_reference"]
 
@@ -98,7 +98,7 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
 
 
 def continue_reference(
-    training: Training, before: Sequence[VariableState], batch: "Batch", fault: str | None
+    training: Training, before: Sequence[VariableState], batch: Batch, fault: str | None
 ) -> Reference:
     """One update on a late batch from the state `before`; its sight is of one `fault`, or of all where it is None.
 
@@ -113,12 +113,15 @@ def continue_reference(
 
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
-    """The initial state, the batches, what layers may ask the strategy, and all of the cell but what is SHARED."""
+    """The initial state, the batches and the places of their parts, what layers may ask the strategy, and all of the
+    cell but what is SHARED."""
     kernels = isinstance(training.optimizer, FusedOptimizer)
     parts = (apart(training.cell, SHARED), training.cell.replicas_per_update, kernels, in_sync(training))
-    arrays = [variable.copies[0] for variable in initial] + [a for batch in training.batches for a in batch]
+    given = [a for batch in training.batches for part in batch for a in arrays_in(part)]
+    arrays = [variable.copies[0] for variable in initial] + given
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
-    return repr((parts, shapes)).encode() + b"".join(array.tobytes() for array in arrays)
+    places = [[*by_place(part)] for part in training.batches[0] if not hasattr(part, "dtype")]
+    return repr((parts, shapes, places)).encode() + b"".join(array.tobytes() for array in arrays)
 
 
 def _arrays(reference: Reference) -> "dict[str, Array]":
@@ -138,7 +141,7 @@ def _arrays(reference: Reference) -> "dict[str, Array]":
 def _compute(
     training: Training,
     initial: Sequence[VariableState],
-    batches: "Sequence[Batch]",
+    batches: Sequence[Batch],
     fault: str | None = None,
     traced: bool = False,
 ) -> Reference:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.sight import SummedGradients, summed_over
 from harness.engines.tensorflow.reference.update import ANOTHER_MODEL, SingleDevice
+from harness.engines.tensorflow.structures import Batch
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
@@ -15,13 +16,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-    Batch = tuple[Array, Array]
 
 
 def run_updates(
     device: SingleDevice,
     initial: Sequence[VariableState],
-    batches: "Sequence[Batch]",
+    batches: Sequence[Batch],
     start: "list[Array]",
     updates: list[SummedGradients] | None = None,
 ) -> ReferenceRun:
@@ -44,7 +44,7 @@ def run_updates(
 
 
 def must_be_built_alike(
-    again: SingleDevice, initial: Sequence[VariableState], batch: "Batch", reference: Reference
+    again: SingleDevice, initial: Sequence[VariableState], batch: Batch, reference: Reference
 ) -> None:
     """Raises Unprovable where a model that was built `again` is not the `reference`'s, judged as a step's update is.
 

@@ -10,6 +10,7 @@ from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.replica_context import in_sync, said_to_be_in_sync
 from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.structures import Batch, arrays_in
 from harness.engines.tensorflow.training import Training, build_model, share_gradients
 from harness.errors import Unprovable
 
@@ -80,7 +81,7 @@ class SingleDevice:
             variable.assign(value)
         return [[variable.numpy() for variable in self._model.non_trainable_variables] for _ in range(self._replicas)]
 
-    def shares(self, batch: "tuple[Array, Array]", own: "Sequence[list[Array]]") -> list[Share]:
+    def shares(self, batch: Batch, own: "Sequence[list[Array]]") -> list[Share]:
         """Forward and backward on a global batch, share by share; no weight is changed.
 
         `own[i]` is replica i's untrained state, which goes on from its own share alone, unless a variable was declared
@@ -108,7 +109,7 @@ class SingleDevice:
         """Whether shares are runs of a program; they are not where they exchange something."""
         return self._traced or self._training.cell.xla
 
-    def as_programs(self, values: "Sequence[Array]", batch: "tuple[Array, Array]") -> "list[Array]":
+    def as_programs(self, values: "Sequence[Array]", batch: Batch) -> "list[Array]":
         """The summed gradients at `values`, of each share by a program of its own, which is given what the shares
         exchanged when they ran eagerly. No weight is changed."""
         import tensorflow as tf
@@ -154,14 +155,13 @@ class SingleDevice:
         captured = capture(self._model, self._optimizer)
         return [next(untrained) if state.kind == "statistic" else state.copies[0] for state in captured]
 
-    def _on_share(self, function: Any, batch: "tuple[Array, Array]", i: int, count: int) -> Any:
+    def _on_share(self, function: Any, batch: Batch, i: int, count: int) -> Any:
         """`function` of share `i` of a global batch of `count` of them."""
         import tensorflow as tf
 
-        x, y = batch
-        size = len(x) // count
+        size = len(arrays_in(batch)[0]) // count
         part = slice(i * size, (i + 1) * size)
-        return self._as_called(function, tf.constant(x[part]), tf.constant(y[part]))
+        return self._as_called(function, *tf.nest.map_structure(lambda values: tf.constant(values[part]), batch))
 
     def _as_called(self, function: Any, *given: Any) -> Any:
         """`function` where the step calls it: workers of parameter servers run it as no replica's, so that a layer that

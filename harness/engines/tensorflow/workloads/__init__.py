@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from harness.engines.tensorflow.workloads.applications import PREFIX, application, unknown
 from harness.engines.tensorflow.workloads.base import Vocabulary, Workload
-from harness.engines.tensorflow.workloads.loss import check_targets, loss_of
+from harness.engines.tensorflow.workloads.loss import LossOfSeveral, check_targets, loss_of
 from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, built_text, optimizer_of, optimizer_text
 from harness.engines.tensorflow.workloads.own import own_workload
-from harness.engines.tensorflow.workloads.shapes import shapes_of
+from harness.engines.tensorflow.workloads.shapes import inputs_for, shapes_of
+from harness.engines.tensorflow.workloads.targets import classes_of
 from harness.errors import UsageError, not_one_of
 from harness.registry import registered
 from harness.spec import calls
@@ -17,10 +18,13 @@ from harness.spec.catalogue import ModelTraits
 
 __all__ = [
     "OPTIMIZERS",
+    "LossOfSeveral",
     "Vocabulary",
     "Workload",
     "built_text",
     "check_targets",
+    "classes_of",
+    "inputs_for",
     "load_workload",
     "loss_of",
     "model_text",

@@ -1,18 +1,18 @@
 """The loss of a model, one number an example: the step sums and divides by the global batch itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.workloads.shapes import shapes_of
+from harness.engines.tensorflow.structures import ALONE, by_place
+from harness.engines.tensorflow.workloads.shapes import output_names, shapes_of
+from harness.engines.tensorflow.workloads.targets import target_places
 from harness.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     import keras
-    import numpy as np
     import tensorflow as tf
 
-    Array = np.ndarray[Any, Any]
-    PerExampleLoss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    PerExampleLoss = Callable[[Any, Any], tf.Tensor]
 
 
 def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
@@ -22,18 +22,27 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
     model gets sparse categorical cross-entropy, on logits unless the model ends in a softmax. Axes beyond the batch
     are averaged, as Keras' `sum_over_batch_size` would, and what the model's output masks is left out of that, as it is
     by Keras: each replica divides by what its own share has. Where a step is not `by_share` that is Unsupported.
-    Regularisation (`model.losses`) is not part of it. Raises Unsupported for a model compiled with several losses, and
-    UsageError for one output without a loss that says what it means.
+    Regularisation (`model.losses`) is not part of it. Of several outputs it is the sum of their losses, by their
+    weights (`LossOfSeveral`). Raises Unsupported for one output compiled with several losses, and UsageError for one
+    without a loss that says what it means.
     """
-    import keras
-    import tensorflow as tf
-
+    outputs = shapes_of(model)[1]
+    if isinstance(outputs, Mapping):
+        return LossOfSeveral(model, outputs, by_share)
     own = _own_loss(model)
-    if own is None and shapes_of(model)[1][-1] == 1:
+    if own is None and outputs[-1] == 1:
         raise UsageError(
             f"model: '{model.name}' has one output and no loss, expected a compiled one (such as binary_crossentropy)"
         )
-    one_hot, from_logits = own is not None and _wants_one_hot(own), not _ends_in_softmax(model)
+    return _as_fit_takes_it(_per_example(model, own, by_share))
+
+
+def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share: bool) -> "PerExampleLoss":
+    """The loss of one output, which is the model's `own` or cross-entropy."""
+    import keras
+    import tensorflow as tf
+
+    one_hot, from_logits = own is not None and _wants_one_hot(own), own is None and not _ends_in_softmax(model)
 
     def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
         mask = _mask_of(y_pred)
@@ -54,7 +63,67 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
         values = _one_each(tf.cast(given, tf.float32), y_pred, model.name, known=_is_of_keras(own))
         return _mean_of_each(_unmasked(values, mask))
 
-    return _as_fit_takes_it(per_example)
+    return per_example
+
+
+class LossOfSeveral:
+    """The sum of the losses of a model's outputs, each times its weight: (targets, predictions) -> [batch] float32.
+
+    `each` has one of each output, in Keras' order, as its `fit` takes them: None of one that nothing is trained by.
+    Raises UsageError where the model was compiled with none, or with such as fit no output.
+    """
+
+    def __init__(self, model: "keras.Model", outputs: Mapping[str, Any], by_share: bool) -> None:
+        losses = _of_each(model, [*outputs], "loss", model.loss if model.compiled else None)
+        if not any(loss is not None for loss in losses):
+            raise UsageError(
+                f"model: '{model.name}' has its outputs in a structure ({', '.join(outputs)}) and no loss, expected a "
+                "compiled one, with a loss for each"
+            )
+        weights = _of_each(model, [*outputs], "loss_weights", model._compile_loss._user_loss_weights)
+        self.each = [
+            None if loss is None else _of_one(model, loss, weight, by_share)
+            for loss, weight in zip(losses, weights, strict=True)
+        ]
+        self._model, self._outputs = model, [*outputs]
+
+    def __call__(self, y_true: Any, y_pred: Any) -> Any:
+        import tensorflow as tf
+
+        targets, predictions = by_place(y_true), by_place(y_pred)
+        places = target_places(self._model, self._outputs, targets)
+        pairs = zip(self._outputs, self.each, strict=True)
+        return tf.add_n([loss(targets[places[at]], predictions[at]) for at, loss in pairs if loss is not None])
+
+
+def _of_each(model: "keras.Model", outputs: list[str], key: str, given: Any) -> list[Any]:
+    """What `compile` was given under a key, for each output: one for all, a list in their order, or a dict by their
+    places or names, which may leave some out. UsageError where it is of others."""
+    import keras
+
+    if not isinstance(given, dict | list | tuple):
+        return [given] * len(outputs)
+    if not isinstance(given, dict):
+        flat = keras.tree.flatten(given)
+        found = dict(zip(outputs, flat, strict=True)) if len(flat) == len(outputs) else {}
+    else:
+        found, names = by_place(given), dict(zip(output_names(model), outputs, strict=False))
+        found = {names.get(place, place): one for place, one in found.items()}
+    if not found or not found.keys() <= set(outputs):
+        raise UsageError(
+            f"model: '{model.name}' is compiled with {len(given)} entries of {key}, and its outputs are "
+            f"{', '.join(outputs)}: expected one for each of them, or one for all"
+        )
+    return [found.get(place) for place in outputs]
+
+
+def _of_one(model: "keras.Model", loss: Any, weight: float | None, by_share: bool) -> "PerExampleLoss":
+    """A loss that was given at `compile` for one of several outputs, times its weight."""
+    per_example = _per_example(model, _unreduced(loss), by_share)
+    if weight is None:
+        return _as_fit_takes_it(per_example)
+    times: float = weight
+    return _as_fit_takes_it(lambda y_true, y_pred: times * per_example(y_true, y_pred))
 
 
 def _masked(name: str) -> Unsupported:
@@ -98,13 +167,16 @@ def _unmasked(values: "tf.Tensor", mask: "tf.Tensor | None") -> "tf.Tensor":
     return values * left * tf.math.divide_no_nan(tf.cast(tf.size(left), values.dtype), tf.reduce_sum(left))
 
 
-def check_targets(model: "keras.Model", targets: "Array") -> None:
-    """UsageError where a model without a loss of its own, which gets cross-entropy, has targets that are no classes."""
+def check_targets(model: "keras.Model", targets: Any) -> None:
+    """UsageError where not each output of a model has its target among these arrays, and where a model without a loss
+    of its own, which gets cross-entropy, has targets that are no classes."""
     import numpy as np
 
-    if _own_loss(model) is not None:
+    outputs = shapes_of(model)[1]
+    target_places(model, outputs if isinstance(outputs, Mapping) else [ALONE], by_place(targets))
+    if isinstance(outputs, Mapping) or _own_loss(model) is not None:
         return
-    *places, classes = shapes_of(model)[1]
+    *places, classes = outputs
     if not np.issubdtype(targets.dtype, np.integer) or list(targets.shape[1:]) != places:
         raise UsageError(
             f"model: '{model.name}' has no loss of its own, and a target is {targets.dtype} of the shape "
@@ -152,13 +224,17 @@ def _mean_of_each(values: "tf.Tensor") -> "tf.Tensor":
 
 def _own_loss(model: "keras.Model") -> Callable[..., Any] | None:
     """The unreduced loss that the user compiled the model with, or None."""
-    import keras
-
     compiled = model.loss if model.compiled else None
     if compiled is None:
         return None
     if isinstance(compiled, list | tuple | dict):
         raise Unsupported(f"model: '{model.name}' is compiled with {len(compiled)} losses, and a trial trains by one")
+    return _unreduced(compiled)
+
+
+def _unreduced(compiled: Any) -> Callable[..., Any]:
+    import keras
+
     found: Any = keras.losses.get(compiled)
     # Loss.call is what a Loss computes before its reduction; the reduction belongs to the step.
     unreduced: Callable[..., Any] = found.call if isinstance(found, keras.losses.Loss) else found

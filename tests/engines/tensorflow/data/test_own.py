@@ -5,12 +5,14 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import DataInfo, load_source
+from harness.engines.tensorflow.data.on_devices import kept_batches
 from harness.engines.tensorflow.data.pipeline import UNCOUNTED, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.errors import UsageError
@@ -62,13 +64,30 @@ MODULE = """
         return from_slices(X)
 
     def named():
-        return from_slices(({"left": X, "right": X}, Y))
+        return from_slices(({"left": X, "right": X[:, 0] / 7}, (Y, X)))
+
+    def nothing_given():
+        return tokens().map(lambda x, y: ((), y))
+
+    def sparse():
+        return tokens().map(lambda x, y: ({"row": tf.sparse.from_dense(x), "whole": x}, y))
 
     def batched():
         return tokens().batch(4)
 
+    LONG = [[row] * (row % 4) for row in range(1, COUNT + 1)]
+
     def ragged():
-        return from_slices((tf.ragged.constant([[1], [2, 3]]), Y[:2]))
+        return from_slices(({"words": tf.ragged.constant(LONG, dtype=tf.int64), "row": X}, Y))
+
+    def ragged_alone():
+        return from_slices((tf.ragged.constant(LONG), Y))
+
+    def twice_ragged():
+        return from_slices((tf.ragged.constant([[[row], [row] * (row % 3)] for row in range(COUNT)]), Y))
+
+    def ragged_targets():
+        return from_slices((X, tf.ragged.constant(LONG)))
 
     def words():
         return from_slices((np.array([["a", "b"], ["c", "d"]]), Y[:2]))
@@ -108,10 +127,12 @@ def mine(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
     del sys.modules["own_examples"]
 
 
-def batches_of(name: str, size: int, count: int, **more: Any) -> list[tuple[Any, Any]]:
-    """The first batches of the pipeline, for a model that takes [3]."""
-    made = pipeline(load_source(f"own_examples:{name}"), Path(), (3,), 0, size, seed=1, **more)
-    return [(x.numpy(), y.numpy()) for x, y in itertools.islice(made, count)]
+def batches_of(name: str, size: int, count: int, shape: Any = (3,), **more: Any) -> list[tuple[Any, Any]]:
+    """The first batches of the pipeline, for a model that takes [3] or another `shape`."""
+    import tensorflow as tf
+
+    made = pipeline(load_source(f"own_examples:{name}"), Path(), shape, 0, size, seed=1, **more)
+    return [tf.nest.map_structure(lambda part: part.numpy(), batch) for batch in itertools.islice(made, count)]
 
 
 def test_it_says_of_itself_what_the_data_set_says(mine: Any) -> None:
@@ -164,6 +185,50 @@ def test_the_gate_gets_the_first_ones_in_order_unchanged() -> None:
         np.testing.assert_array_equal(y, given.Y[part])
 
 
+SEVERAL = {"left": (3,), "right": ()}
+
+
+def test_of_several_inputs_it_says_the_shape_of_each(mine: Any) -> None:
+    source = load_source("own_examples:named")
+    assert source.info(Path()) == DataInfo(SEVERAL, 0, mine.COUNT)
+
+
+def test_several_inputs_and_targets_stay_together_and_come_each_once(mine: Any) -> None:
+    for batch in batches_of("named", mine.COUNT, 2, shape=SEVERAL):
+        x, (y, again) = batch
+        order = np.argsort(x["left"][:, 0])
+        wanted = (mine.X, mine.X[:, 0] / 7, mine.Y, mine.X)
+        for got, given in zip((x["left"], x["right"], y, again), wanted, strict=True):
+            assert got.dtype == given.dtype
+            np.testing.assert_array_equal(got[order], given)
+
+
+def test_the_gate_gets_several_inputs_and_targets_in_their_structure_and_the_next_trial_the_same_from_the_cache(
+    mine: Any, tmp_path: Path
+) -> None:
+    only = SimpleNamespace(data="own_examples:named", global_batch_size=4)
+    request: Any = SimpleNamespace(training=only, data_dir="", scratch=str(tmp_path))
+    source = load_source("own_examples:named")
+    for _ in range(2):
+        first, second = kept_batches(request, "batches", source, SEVERAL, 0, 2, None)
+        for (x, (y, again)), part in ((first, slice(0, 4)), (second, slice(4, 8))):
+            np.testing.assert_array_equal(x["left"], mine.X[part])
+            np.testing.assert_array_equal(x["right"], mine.X[part, 0] / 7)
+            np.testing.assert_array_equal(y, mine.Y[part])
+            np.testing.assert_array_equal(again, mine.X[part])
+
+
+def test_ragged_inputs_get_zeros_behind_them_up_to_what_the_model_takes(mine: Any) -> None:
+    wanted = np.array([[*row, *[0] * (5 - len(row))] for row in mine.LONG])
+    for x, _ in batches_of("ragged", mine.COUNT, 1, shape={"words": (5,), "row": (3,)}):
+        assert x["words"].dtype == np.int64
+        np.testing.assert_array_equal(x["words"][np.argsort(x["row"][:, 0])], wanted)
+    [(first, _)] = gate_batches(load_source("own_examples:ragged_alone"), Path(), (5,), 5, mine.COUNT, 1)
+    np.testing.assert_array_equal(first, wanted)
+    [(twice, _)] = gate_batches(load_source("own_examples:twice_ragged"), Path(), (2, 4), 5, mine.COUNT, 1)
+    assert (twice.shape, twice[5].tolist()) == ((mine.COUNT, 2, 4), [[5, 0, 0, 0], [5, 5, 0, 0]])
+
+
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
@@ -188,8 +253,14 @@ def test_only_examples_whose_number_is_known_are_kept_in_memory(name: str, kept:
         ("raises", r"^data: 'own_examples:raises' raised RuntimeError: no such table; expected a tf\.data\.Dataset"),
         ("arrays", r"^data: 'own_examples:arrays' returned builtins\.tuple, expected a tf\.data\.Dataset of \(input"),
         ("inputs_only", r"^data: 'own_examples:inputs_only' gives examples that are no pairs, expected"),
-        ("named", r"gives inputs in a dict, expected one dense tensor each"),
-        ("ragged", r"gives inputs in a RaggedTensorSpec, expected one dense tensor each"),
+        ("named", r"inputs of the shape \{'left': \(3,\), 'right': \(\)\} and the model takes \(3,\), expected"),
+        ("nothing_given", r"gives no inputs, expected a tf\.data\.Dataset of \(input, target\)"),
+        (
+            "sparse",
+            r"gives inputs 'row' in a SparseTensorSpec, expected dense tensors, ragged ones, or dicts and tuples",
+        ),
+        ("twice_ragged", r"gives inputs of the shape \(None, None\) and the model takes \(3,\), expected"),
+        ("ragged_targets", r"gives targets that are ragged, and padding would count in the loss: to_tensor\(shape="),
         ("batched", r"gives inputs of the shape \(None, 3\), expected a known one .* batch\(\) is the harness's$"),
         ("words", r"gives inputs of string, expected numbers \(words as integer tokens\)$"),
         ("empty", r"has 0 examples, expected at least 8, for 2 batches of 4 in which none comes twice: give more, or"),
@@ -202,6 +273,16 @@ def test_only_examples_whose_number_is_known_are_kept_in_memory(name: str, kept:
 def test_what_cannot_be_read_is_refused_in_one_line_before_a_step_is_taken(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         gate_batches(load_source(f"own_examples:{name}"), Path(), (3,), 5, 4, 2)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_ragged_input_that_is_larger_than_the_model_takes_is_told_with_both_shapes() -> None:
+    source, shape = load_source("own_examples:ragged"), {"words": (2,), "row": (3,)}
+    with pytest.raises(
+        UsageError, match=r"the ragged input words, of which the model takes at most \(2,\) .*, is: 3;"
+    ) as caught:
+        gate_batches(source, Path(), shape, 5, 4, 2)
     assert "\n" not in str(caught.value)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.workloads import check_targets, loss_of
+from harness.engines.tensorflow.workloads import check_targets, classes_of, loss_of
 from harness.errors import Unsupported, UsageError
+from harness.trial.examples import late_labels
 
 LABELS = np.array([2, 0], np.int32)
 LOGITS = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 0.0]], np.float32)
@@ -270,3 +271,133 @@ def test_a_loss_that_gives_nothing_is_told_so_in_words(model_with: Callable[...,
     model.compile(loss=lambda _, __: None)
     with pytest.raises(UsageError, match="its loss gives None, expected one value an example; return them"):
         loss_of(model)(LABELS, LOGITS)
+
+
+RATINGS, LIKED = np.array([1.0, 3.0], np.float32), np.array([1, 0], np.int32)
+GIVEN = {"liked": np.array([[0.9], [0.4]], np.float32), "rating": np.array([[2.0], [3.5]], np.float32)}
+EXPECTED = {"rating": np.array([1.0, 0.25]), "liked": np.array([-np.log(0.9), -np.log(0.6)])}
+
+
+def two_outputs(listed: bool = False, **compiled: Any) -> Any:
+    """A model that gives a rating and whether it is liked, in a dict or in a list with the rating first."""
+    import keras
+
+    x = keras.Input((4,))
+    rating, liked = keras.layers.Dense(1, name="rating")(x), keras.layers.Dense(1, "sigmoid", name="liked")(x)
+    model = keras.Model(x, [rating, liked] if listed else {"rating": rating, "liked": liked}, name="two")
+    if compiled:
+        model.compile(**compiled)
+    return model
+
+
+BY_NAME = {"rating": "mse", "liked": "binary_crossentropy"}
+
+
+@pytest.mark.parametrize(
+    ("compiled", "weights"),
+    [
+        ({"loss": BY_NAME}, {"rating": 1, "liked": 1}),
+        ({"loss": BY_NAME, "loss_weights": {"liked": 0.5}}, {"rating": 1, "liked": 0.5}),
+        ({"loss": BY_NAME, "loss_weights": {"rating": 2.0, "liked": 0.5}}, {"rating": 2, "liked": 0.5}),
+        ({"loss": {"rating": "mse"}}, {"rating": 1, "liked": 0}),
+        ({"loss": {"rating": "mse", "liked": None}}, {"rating": 1, "liked": 0}),
+    ],
+)
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_loss_of_several_outputs_is_the_sum_of_each_ones_by_its_weight(
+    tf: Any,  # noqa: ARG001
+    compiled: dict[str, Any],
+    weights: dict[str, float],
+    listed: bool,
+) -> None:
+    given = [GIVEN["rating"], GIVEN["liked"]] if listed else GIVEN
+    expected = sum(weight * EXPECTED[name] for name, weight in weights.items())
+    of_each = loss_of(two_outputs(listed, **compiled))
+    for targets in ({"rating": RATINGS, "liked": LIKED}, (RATINGS, LIKED)):
+        if listed or isinstance(targets, dict):
+            np.testing.assert_allclose(of_each(targets, given), expected, rtol=1e-5)
+
+
+def test_losses_in_a_list_are_those_of_the_outputs_in_their_order_and_one_is_that_of_all(tf: Any) -> None:  # noqa: ARG001
+    given, targets = [GIVEN["rating"], GIVEN["liked"]], (RATINGS, LIKED)
+    in_order = loss_of(two_outputs(listed=True, loss=["mse", "binary_crossentropy"], loss_weights=[1.0, 3.0]))
+    np.testing.assert_allclose(in_order(targets, given), EXPECTED["rating"] + 3 * EXPECTED["liked"], rtol=1e-5)
+    of_all = loss_of(two_outputs(listed=True, loss="mse"))
+    np.testing.assert_allclose(of_all(targets, given), EXPECTED["rating"] + [0.01, 0.16], rtol=1e-5)
+
+
+def test_the_losses_of_several_outputs_are_the_same_as_fit_calls_them(tf: Any) -> None:  # noqa: ARG001
+    model = two_outputs(loss=BY_NAME, loss_weights={"rating": 1.0, "liked": 0.5})
+    x, targets = np.ones((2, 4), np.float32), {"rating": RATINGS, "liked": LIKED}
+    theirs = model.evaluate(x, targets, verbose=0)[0]
+    of_each = loss_of(model)
+    assert float(np.mean(of_each(targets, model(x)))) == pytest.approx(theirs, rel=1e-5)
+    model.compile(loss=of_each.each)  # type: ignore[attr-defined]
+    assert model.evaluate(x, targets, verbose=0)[0] == pytest.approx(theirs, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "message"),
+    [
+        (
+            {},
+            r"^model: 'two' has its outputs in a structure \(liked, rating\) and no loss, expected a compiled",
+        ),
+        (
+            {"loss": {"rating": "mse", "other": "mse"}},
+            "compiled with 2 entries of loss, and its outputs are liked, rat",
+        ),
+        ({"loss": ["mse"] * 3}, "compiled with 3 entries of loss, and its outputs are liked, rating: expected one for"),
+    ],
+)
+def test_losses_that_fit_no_output_are_bad_usage(tf: Any, compiled: dict[str, Any], message: str) -> None:  # noqa: ARG001
+    with pytest.raises(UsageError, match=message):
+        loss_of(two_outputs(**compiled))
+
+
+@pytest.mark.parametrize(
+    ("listed", "targets", "says"),
+    [
+        (False, {"rating": RATINGS}, "a target is 'rating', expected one for each output"),
+        (False, {"rating": RATINGS, "likes": LIKED}, "a target is 'likes', 'rating', expected"),
+        (False, (RATINGS, LIKED), "model: 'two' gives 'liked', 'rating', and a target is '0', '1', expected"),
+        (True, {"rating": RATINGS, "likes": LIKED}, "model: 'two' gives '0', '1', and a target is"),
+        (False, RATINGS, "a target is one tensor, expected"),
+        (False, {"rating": RATINGS, "liked": LIKED}, None),
+        (True, {"rating": RATINGS, "liked": LIKED}, None),
+        (True, (RATINGS, LIKED), None),
+    ],
+)
+def test_targets_are_in_the_structure_of_the_outputs_or_in_a_dict_by_their_names(
+    tf: Any,  # noqa: ARG001
+    listed: bool,
+    targets: Any,
+    says: str | None,
+) -> None:
+    model = two_outputs(listed, loss="mse")
+    if says is None:
+        check_targets(model, targets)
+        return
+    with pytest.raises(UsageError, match=says):
+        check_targets(model, targets)
+
+
+def test_a_target_in_a_structure_is_none_of_a_model_with_one_output(model_with: Callable[..., Any]) -> None:
+    with pytest.raises(UsageError, match="gives one tensor, and a target is 'a', expected one for each output"):
+        check_targets(model_with(), {"a": LABELS})
+
+
+def test_each_of_several_targets_has_the_number_of_its_outputs_classes_where_it_is_a_class(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    x = keras.Input((4,))
+    outputs = {"kind": keras.layers.Dense(5)(x), "tags": keras.layers.Dense(3)(x), "liked": keras.layers.Dense(1)(x)}
+    targets = {"kind": LABELS, "tags": np.zeros((2, 3), np.int32), "liked": LIKED}
+    classes = classes_of(keras.Model(x, outputs), targets)
+    assert classes == {"kind": 5, "tags": 0, "liked": 1}
+    late = {name: late_labels(targets[name], classes[name]).tolist() for name in ("kind", "liked")}
+    assert late == {"kind": [3, 1], "liked": [0, 1]}
+    tags = np.array([[0, 1, 1], [1, 0, 0]], np.int32)
+    assert late_labels(tags, 0).tolist() == tags[::-1].tolist(), (
+        "several of which an example may have are those of others"
+    )

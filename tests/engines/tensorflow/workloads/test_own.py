@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.tasks import TASKS
-from harness.engines.tensorflow.workloads import load_workload, shapes_of
+from harness.engines.tensorflow.workloads import inputs_for, load_workload, shapes_of
 from harness.errors import Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Request
@@ -56,8 +56,51 @@ MODULE = """
 
     def two_inputs():
         import keras
-        left, right = keras.Input((4,)), keras.Input((4,))
+        left, right = keras.Input((4,), name="left"), keras.Input((4,), name="right")
         return keras.Model([left, right], keras.layers.Add()([left, right]))
+
+    def one_in_a_dict():
+        import keras
+        given = keras.Input((4,), name="only")
+        return keras.Model({"only": given}, keras.layers.Dense(3)(given))
+
+    def nested():
+        import keras
+        a, b = keras.Input((), name="a"), [keras.Input((size,)) for size in (2, 3)]
+        return keras.Model({"a": a, "b": b}, keras.layers.Concatenate()(b))
+
+    def in_a_dict():
+        import keras
+
+        class Mine(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.flat, self.dense = keras.layers.Flatten(), keras.layers.Dense(3)
+
+            def call(self, x):
+                return self.dense(x["left"] + self.flat(x["right"])[:, :4])
+
+        model = Mine()
+        model({"left": keras.ops.zeros((1, 4)), "right": keras.ops.zeros((1, 4, 2))})
+        return model
+
+    def two_arguments():
+        import keras
+
+        class Mine(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = keras.layers.Dense(3)
+
+            def build(self, left_shape, right_shape):
+                self.dense.build(left_shape)
+
+            def call(self, left, right):
+                return self.dense(left + right)
+
+        model = Mine()
+        model(keras.ops.zeros((1, 4)), keras.ops.zeros((1, 4)))
+        return model
 
     def two_outputs():
         import keras
@@ -195,8 +238,33 @@ def test_a_model_that_no_batch_can_be_made_for_is_bad_usage(name: str, says: str
 
 
 @pytest.mark.usefixtures("folder", "tf")
-@pytest.mark.parametrize("name", ["two_inputs", "two_outputs", "two_given_back"])
-def test_a_model_with_several_inputs_or_outputs_is_built_and_its_trials_are_unsupported(name: str) -> None:
-    model = load_workload(f"mine:{name}").build((), 10)
-    with pytest.raises(Unsupported, match="has 2 inputs or outputs, and a trial trains one of each"):
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs"),
+    [
+        ("two_inputs", {"0": (4,), "1": (4,)}, (4,)),
+        ("two_outputs", (4,), {"a": (3,), "b": (2,)}),
+        ("two_given_back", (4,), {"0": (3,), "1": (4,)}),
+        ("in_a_dict", {"left": (4,), "right": (4, 2)}, (3,)),
+        ("nested", {"a": (), "b/0": (2,), "b/1": (3,)}, (5,)),
+    ],
+)
+def test_of_several_inputs_or_outputs_the_shape_of_each_is_known_by_its_place(
+    name: str, inputs: Any, outputs: Any
+) -> None:
+    assert shapes_of(load_workload(f"mine:{name}").build((), 10)) == (inputs, outputs)
+
+
+@pytest.mark.usefixtures("folder", "tf")
+def test_a_model_that_is_called_with_two_arguments_is_built_and_its_trials_are_unsupported() -> None:
+    model = load_workload("mine:two_arguments").build((), 10)
+    with pytest.raises(Unsupported, match=r"is built for 2 arguments \(.*\), and a trial calls it with one: take"):
         shapes_of(model)
+
+
+@pytest.mark.usefixtures("folder", "tf")
+def test_data_may_name_the_inputs_of_a_list_and_give_the_only_one_of_a_dict_by_itself() -> None:
+    two, one = (load_workload(f"mine:{name}").build((), 10) for name in ("two_inputs", "one_in_a_dict"))
+    listed, alone = shapes_of(two)[0], shapes_of(one)[0]
+    assert inputs_for(two, listed, {"left": (4,), "right": (4,)}) == {"left": (4,), "right": (4,)}
+    assert inputs_for(two, listed, {"left": (4,), "wrong": (4,)}) == listed
+    assert (inputs_for(one, alone, (4,)), inputs_for(one, alone, {"only": (4,)})) == ((4,), {"only": (4,)})

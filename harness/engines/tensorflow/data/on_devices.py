@@ -1,0 +1,52 @@
+"""Batches that are read from a data set once a run, and kept for the trials that want the same."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.data.base import Source
+from harness.engines.tensorflow.data.pipeline import gate_batches
+from harness.engines.tensorflow.structures import Batch, Shapes, arrays_in
+from harness.protocol.messages import Request
+from harness.trial.array_cache import cached_arrays
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from harness.engines.tensorflow.workloads.base import Vocabulary
+
+
+def kept_batches(
+    request: Request,
+    kind: str,
+    source: Source,
+    input_shape: Shapes,
+    classes: int,
+    count: int,
+    vocabulary: "Vocabulary | None",
+) -> list[Batch]:
+    """As `gate_batches`, of the cell's global batch; kept under `kind`."""
+    cell, data_dir = request.training, Path(request.data_dir)
+
+    def compute() -> "dict[str, np.ndarray[Any, Any]]":
+        found = gate_batches(source, data_dir, input_shape, classes, cell.global_batch_size, count, vocabulary)
+        return {f"{i}-{n}": array for i, batch in enumerate(found) for n, array in enumerate(_flat(batch))}
+
+    key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary)
+    arrays = cached_arrays(request.scratch, kind, repr(key).encode(), compute)
+    each = len(arrays) // count
+    return [_packed(source, data_dir, [arrays[f"{i}-{n}"] for n in range(each)]) for i in range(count)]
+
+
+def _flat(batch: Batch) -> "list[np.ndarray[Any, Any]]":
+    return [array for part in batch for array in arrays_in(part)]
+
+
+def _packed(source: Source, data_dir: Path, arrays: "list[np.ndarray[Any, Any]]") -> Batch:
+    """Arrays in the structure that the source gives; only data of one's own have another than (input, target)."""
+    if source.gives != "own":
+        x, y = arrays
+        return x, y
+    import tensorflow as tf
+
+    packed: Batch = tf.nest.pack_sequence_as(source.examples(data_dir).element_spec, arrays)
+    return packed

@@ -1,0 +1,65 @@
+"""Inputs and targets that are one tensor each, or several in dicts and tuples: how their parts and shapes are named.
+
+`tf.nest` and `keras.tree` walk such structures. A part is known by its place in its own: `user`, `0`, `words/title`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+Batch = tuple[Any, Any]
+"""(inputs, targets): each an array whose first axis is the batch, or a structure of such."""
+Shapes = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+"""Without the batch: that of one tensor, or of several by place."""
+OpenShapes = tuple[int | None, ...] | Mapping[str, tuple[int | None, ...]]
+"""The same, where a size may be None: not the same for all examples."""
+Size = TypeVar("Size", int, int | None)
+ALONE = ""
+"""The place of a tensor that is in no structure."""
+
+
+def by_place(structure: Any) -> dict[str, Any]:
+    """The parts of a structure by place."""
+    import keras
+
+    return {"/".join(map(str, path)): part for path, part in keras.tree.flatten_with_path(structure)}
+
+
+def one_or_several(shapes: Mapping[str, tuple[Size, ...]]) -> tuple[Size, ...] | Mapping[str, tuple[Size, ...]]:
+    """Shapes by place, or the shape of a tensor that is in no structure."""
+    return shapes[ALONE] if [*shapes] == [ALONE] else shapes
+
+
+def only(shapes: tuple[Size, ...] | Mapping[str, tuple[Size, ...]]) -> tuple[Size, ...]:
+    """The shape of what is one tensor; TypeError for several, which were refused before a training was built."""
+    if isinstance(shapes, Mapping):
+        raise TypeError(f"expected one tensor, got several: {', '.join(shapes)}")
+    return shapes
+
+
+def parts_of(batch: Batch) -> dict[str, Any]:
+    """The parts of a batch, or of an example, as they are called: `inputs`, `inputs 'user'`, `targets`."""
+    named = zip(("inputs", "targets"), batch, strict=True)
+    return {called(of, place): part for of, has in named for place, part in by_place(has).items()}
+
+
+def called(of: str, place: str) -> str:
+    """How a part of inputs or targets is called."""
+    return of if place == ALONE else f"{of} '{place}'"
+
+
+def arrays_in(structure: Any) -> list[Any]:
+    """The arrays of a structure, in the order of `tf.nest`; TensorFlow is asked only where there is a structure."""
+    if hasattr(structure, "dtype"):
+        return [structure]
+    import tensorflow as tf
+
+    return list(tf.nest.flatten(structure))
+
+
+def stacked(batches: Sequence[Batch]) -> Batch:
+    """Batches behind one another: each array has a leading axis of batches."""
+    import numpy as np
+    import tensorflow as tf
+
+    together: Batch = tf.nest.map_structure(lambda *of_each: np.stack(of_each), *batches)
+    return together

@@ -1,0 +1,120 @@
+"""A user's own model with inputs in a dict and two outputs, data for it, and the same with a fault each."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from harness.engines.tensorflow.loops import custom
+from harness.engines.tensorflow.reference.update import times_gradient
+
+ROWS, USERS, ITEMS, FEATURES, WORDS = 120, 20, 30, 8, 5
+
+
+def arrays() -> tuple[dict[str, Any], dict[str, Any]]:
+    generator = np.random.default_rng(1)
+    user, item = (generator.integers(of, size=ROWS, dtype=np.int32) for of in (USERS, ITEMS))
+    features = generator.standard_normal((ROWS, FEATURES), dtype=np.float32)
+    rating = (features[:, 0] + user / USERS + item / ITEMS).astype(np.float32)
+    inputs = {"user": user, "item": item, "features": features}
+    return inputs, {"rating": rating, "liked": (rating > 1).astype(np.int32)}
+
+
+def examples() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices(arrays())
+
+
+def in_tuples() -> tf.data.Dataset:
+    x, y = arrays()
+    return tf.data.Dataset.from_tensor_slices(((x["user"], x["item"], x["features"]), (y["rating"], y["liked"])))
+
+
+def without_item() -> tf.data.Dataset:
+    return examples().map(lambda x, y: ({name: x[name] for name in ("user", "features")}, y))
+
+
+def without_liked() -> tf.data.Dataset:
+    return examples().map(lambda x, y: (x, {"rating": y["rating"]}))
+
+
+def model() -> keras.Model:
+    return _model(in_dicts=True)
+
+
+def model_of_tuples() -> keras.Model:
+    return _model(in_dicts=False)
+
+
+def left_out_model() -> keras.Model:
+    """The last replica's gradients do not reach the sum; its loss is right."""
+    make_gradients = custom.make_gradients
+
+    def wrong(training: Any) -> Any:
+        gradients_of = make_gradients(training)
+
+        def of_replica(x: Any, y: Any) -> Any:
+            loss, gradients = gradients_of(x, y)
+            context = tf.distribute.get_replica_context()
+            last = context.replica_id_in_sync_group == context.num_replicas_in_sync - 1
+            return loss, [times_gradient(gradient, tf.where(last, 0.0, 1.0)) for gradient in gradients]
+
+        return of_replica
+
+    custom.make_gradients = wrong
+    return model()
+
+
+def misplaced_model() -> keras.Model:
+    """Each replica gets the items of the one after it, with users, features and targets of its own."""
+    batches_of = custom.batches_of
+
+    def wrong(training: Any) -> Iterator[Any]:
+        for x, y in batches_of(training):
+            shares = training.strategy.experimental_local_results(x["item"])
+            turned = training.strategy.experimental_distribute_values_from_function(
+                lambda context, shares=shares: shares[(context.replica_id_in_sync_group + 1) % len(shares)]
+            )
+            yield {**x, "item": turned}, y
+
+    custom.batches_of = wrong
+    return model()
+
+
+def _model(in_dicts: bool) -> keras.Model:
+    user, item = keras.Input((), dtype="int32", name="user"), keras.Input((), dtype="int32", name="item")
+    features = keras.Input((FEATURES,), name="features")
+    found = [keras.layers.Embedding(USERS, 4)(user), keras.layers.Embedding(ITEMS, 4)(item), features]
+    hidden = keras.layers.Dense(16, "relu")(keras.layers.Concatenate()(found))
+    rating = keras.layers.Dense(1, name="rating")(hidden)
+    liked = keras.layers.Dense(1, "sigmoid", name="liked")(hidden)
+    inputs: Any = {"user": user, "item": item, "features": features} if in_dicts else [user, item, features]
+    made = keras.Model(inputs, {"rating": rating, "liked": liked} if in_dicts else [rating, liked])
+    made.compile(
+        keras.optimizers.SGD(0.05),
+        loss={"rating": "mse", "liked": "binary_crossentropy"},
+        loss_weights={"rating": 1.0, "liked": 0.5},
+    )
+    return made
+
+
+def texts() -> tf.data.Dataset:
+    """Ragged tokens, of at most WORDS, and a number, with a class."""
+    generator = np.random.default_rng(2)
+    words = tf.ragged.constant([generator.integers(1, 9, size=row % WORDS + 1).tolist() for row in range(ROWS)])
+    length = (np.arange(ROWS, dtype=np.float32) % WORDS)[:, None]
+    return tf.data.Dataset.from_tensor_slices(({"words": words, "length": length}, np.arange(ROWS, dtype=np.int32) % 3))
+
+
+def model_of_texts() -> keras.Model:
+    words, length = keras.Input((WORDS,), dtype="int32", name="words"), keras.Input((1,), name="length")
+    seen = keras.layers.Flatten()(keras.layers.Embedding(9, 4)(words))
+    hidden = keras.layers.Concatenate()([seen, length])
+    return keras.Model({"words": words, "length": length}, keras.layers.Dense(3)(hidden))
+
+
+def model_of_short_texts() -> keras.Model:
+    words = keras.Input((WORDS - 1,), dtype="int32", name="words")
+    seen = keras.layers.Flatten()(keras.layers.Embedding(9, 4)(words))
+    return keras.Model({"words": words, "length": keras.Input((1,), name="length")}, keras.layers.Dense(3)(seen))

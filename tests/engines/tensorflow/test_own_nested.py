@@ -1,0 +1,80 @@
+"""Inputs and targets of a user's own that are several tensors are proved as one is, under each strategy."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from harness.run.process.zygote import Zygote
+from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight
+from tests.run.process.test_cluster import measured
+
+pytestmark = pytest.mark.slow
+OWN = "tests.engines.tensorflow.own_nested"
+ALONE = {"strategy": "none", "replicas": 1, "batch_size": 12, "global_batch_size": 12}
+MIRRORED = {"strategy": "mirrored", "replicas": 2, "batch_size": 12, "global_batch_size": 24}
+OF_THREE = {**MIRRORED, "replicas": 3, "global_batch_size": 36}
+WORKERS = {**MIRRORED, "strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1}
+SERVED = {**ALONE, "strategy": "parameter_server", "workers": 1, "ps": 1}
+MESH = {**MIRRORED, "strategy": "dtensor", "mesh": "batch:2"}
+
+
+@pytest.fixture(scope="module")
+def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
+    """One for all of these tests."""
+    with preloaded(), Zygote() as started:
+        yield started
+
+
+def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
+    return measured(zygote, windows=3, model=f"{OWN}:{model}", data=f"{OWN}:{data}", optimizer="sgd", **keys)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "keys"),
+    [
+        ("model", "examples", ALONE),
+        ("model", "examples", MIRRORED),
+        ("model", "examples", OF_THREE),
+        ("model", "examples", {**MIRRORED, "strategy": "central_storage"}),
+        ("model", "examples", WORKERS),
+        ("model", "examples", {**WORKERS, "replicas": 2, "global_batch_size": 48}),
+        ("model", "examples", SERVED),
+        ("model", "examples", MESH),
+        ("model", "examples", {**MIRRORED, "loop": "fit"}),
+        ("model", "examples", {**ALONE, "xla": True}),
+        ("model_of_tuples", "in_tuples", MIRRORED),
+        ("model_of_tuples", "in_tuples", {**ALONE, "loop": "fit"}),
+        ("model_of_tuples", "examples", MIRRORED),
+        ("model_of_texts", "texts", MIRRORED),
+    ],
+)
+def test_several_inputs_and_targets_pass_the_whole_gate(
+    zygote: Zygote, model: str, data: str, keys: dict[str, Any]
+) -> None:
+    record = trained(zygote, model, data, **keys)
+    must_have_passed_the_whole_gate(record)
+    must_know_its_sight(record)
+
+
+@pytest.mark.parametrize("keys", [MIRRORED, OF_THREE, WORKERS])
+def test_a_replica_whose_gradient_is_left_out_is_a_wrong_result(zygote: Zygote, keys: dict[str, Any]) -> None:
+    record = trained(zygote, "left_out_model", "examples", **keys)
+    assert record.status == "wrong_result"
+    assert record.checks.update is False
+
+
+@pytest.mark.parametrize("keys", [MIRRORED, OF_THREE])
+def test_an_input_that_another_replica_gets_is_a_wrong_result(zygote: Zygote, keys: dict[str, Any]) -> None:
+    record = trained(zygote, "misplaced_model", "examples", **keys)
+    assert record.status == "wrong_result"
+    assert record.checks.update is False
+
+
+def test_a_ragged_input_that_is_longer_than_the_model_takes_ends_the_trial_in_one_line(zygote: Zygote) -> None:
+    record = trained(zygote, "model_of_short_texts", "texts", **ALONE)
+    assert record.status == "crashed"
+    assert "the ragged input words, of which the model takes at most (4,) (cut it in the data function), is: 5" in str(
+        record.reason
+    )
