@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
-from harness.engines.tensorflow.data.on_devices import kept_batches
+from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
@@ -161,7 +161,7 @@ def build(request: Request) -> Training:
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
-    batches = kept_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
+    batches = cached_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, targets := batches[0][1])
     several = classes_of(model, targets) if isinstance(loss, LossOfSeveral) else None

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.data.on_devices import kept_batches
+from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import Training
 from harness.protocol.channel import Channel
@@ -37,7 +37,7 @@ class Job:
         self.order = order
         self.teller = teller
         self.initial = capture(training.model, training.optimizer)
-        self.batches = kept_batches(
+        self.batches = cached_batches(
             training.request,
             "job-batches",
             training.source,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import DataInfo, load_source
-from harness.engines.tensorflow.data.on_devices import kept_batches
+from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.data.pipeline import UNCOUNTED, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.errors import UsageError
@@ -210,7 +210,7 @@ def test_the_gate_gets_several_inputs_and_targets_in_their_structure_and_the_nex
     request: Any = SimpleNamespace(training=only, data_dir="", scratch=str(tmp_path))
     source = load_source("own_examples:named")
     for _ in range(2):
-        first, second = kept_batches(request, "batches", source, SEVERAL, 0, 2, None)
+        first, second = cached_batches(request, "batches", source, SEVERAL, 0, 2, None)
         for (x, (y, again)), part in ((first, slice(0, 4)), (second, slice(4, 8))):
             np.testing.assert_array_equal(x["left"], mine.X[part])
             np.testing.assert_array_equal(x["right"], mine.X[part, 0] / 7)

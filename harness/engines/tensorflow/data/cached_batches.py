@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.engines.tensorflow.workloads.base import Vocabulary
 
 
-def kept_batches(
+def cached_batches(
     request: Request,
     kind: str,
     source: Source,
