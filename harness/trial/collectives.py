@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 GATE_STEPS = 1
+ROOT = 0
+"""The number of the replica that broadcasts."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class KnownBuffers:
             case "all_gather":
                 return judge_copies(received, np.concatenate(self.sent()), first)
             case "broadcast":
-                return judge_copies(received, self.sent()[0], first)
+                return judge_copies(received, self.sent()[ROOT], first)
         raise ValueError(f"nothing is known of what '{self.collective}' brings")
 
 

@@ -14,12 +14,11 @@ from harness.engines.tensorflow.executed import inspect
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import CALL, Executed
+from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
 
 Array = np.ndarray[Any, Any]
 CALLED = "of a traced function, and the wait for Horovod's next cycle"
-ROOT = 0
-"""The process that broadcasts."""
 
 
 class HorovodSending(SameSending):

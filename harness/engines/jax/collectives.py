@@ -9,6 +9,7 @@ from harness.engines._on_jax.executed import inspect
 from harness.engines.jax.loops.base import AXIS
 from harness.protocol.messages import Request
 from harness.record.trial import CALL, Executed, Resources
+from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 CALLED = "of a compiled program, which is issued and not waited for"
-ROOT = 0
-"""The replica that broadcasts."""
 
 
 class JaxSending(SameSending):

@@ -12,12 +12,11 @@ from torch import distributed
 from harness.engines.torch import group
 from harness.protocol.messages import Request
 from harness.record.trial import CALL, Executed
+from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
 
 Array = np.ndarray[Any, Any]
 CALLED = "of torch.distributed, for an all-reduce with a copy of what is sent, since it overwrites that"
-ROOT = 0
-"""The process that broadcasts."""
 
 
 class TorchSending(SameSending):

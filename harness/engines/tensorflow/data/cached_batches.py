@@ -33,20 +33,14 @@ def cached_batches(
 
     key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary)
     arrays = cached_arrays(request.scratch, kind, repr(key).encode(), compute)
-    each = len(arrays) // count
-    return [_packed(source, data_dir, [arrays[f"{i}-{n}"] for n in range(each)]) for i in range(count)]
+    batches = [[arrays[f"{i}-{n}"] for n in range(len(arrays) // count)] for i in range(count)]
+    if source.gives != "own":  # only data of one's own have another structure than (input, target)
+        return [(x, y) for x, y in batches]
+    import tensorflow as tf
+
+    structure = source.examples(data_dir).element_spec
+    return [tf.nest.pack_sequence_as(structure, batch) for batch in batches]
 
 
 def _flat(batch: Batch) -> "list[np.ndarray[Any, Any]]":
     return [array for part in batch for array in arrays_in(part)]
-
-
-def _packed(source: Source, data_dir: Path, arrays: "list[np.ndarray[Any, Any]]") -> Batch:
-    """Arrays in the structure that the source gives; only data of one's own have another than (input, target)."""
-    if source.gives != "own":
-        x, y = arrays
-        return x, y
-    import tensorflow as tf
-
-    packed: Batch = tf.nest.pack_sequence_as(source.examples(data_dir).element_spec, arrays)
-    return packed
