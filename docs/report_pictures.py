@@ -23,6 +23,7 @@ PAGES = {
     PAGE.with_name("explained.html"): "explained",
     PAGE.with_name("collectives.html"): "collectives",
     PAGE.with_name("engines.html"): "engines/two-cores",
+    PAGE.with_name("workloads.html"): "workloads",
 }
 """Each page with the run that it is made from, below `results`."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

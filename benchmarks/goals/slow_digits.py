@@ -1,38 +1,43 @@
-"""Images whose decoding takes as long as a function's name says, for `crossing.py`: `at_400` gives 400 a second.
+"""Images whose decoding takes as long as a function's name says, for `crossing.py` and `input_axes.py`.
 
-The pace is kept by the clock: an example is given a stated time after the one before it, however long the rest of the
-pipeline took, but none is given early to make up for a late one.
+`at_400` gives 400 a second. The pace is kept by the clock: an example is given a stated time after the one before it,
+however long the rest of the pipeline took, but none is given early to make up for a late one. `gulps_400` gives at most
+400 a second on the average: `GULP` at once, then none for as long as they are to last.
 """
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
 
 EXAMPLES = 192
+GULP = 256
 _CLASSES = 10
 
 
-def at(rate: int) -> Any:
-    """A data set of `EXAMPLES` random images, which are given `rate` a second at most."""
+def at(rate: int, at_once: int = 1) -> Any:
+    """A data set of `EXAMPLES` random images, which are given `rate` a second at most, so many at once."""
     import numpy as np
     import tensorflow as tf
 
     draw = np.random.default_rng(1)
     images = draw.random((EXAMPLES, 28, 28, 1), dtype=np.float32)
     labels = draw.integers(_CLASSES, size=EXAMPLES)
-    due = 0.0
+    due, given, pause = 0.0, 0, at_once / rate
 
     def decoded(image: Any) -> Any:
-        nonlocal due
-        now = time.monotonic()
-        due = max(due, now - 1 / rate) + 1 / rate
-        time.sleep(max(0.0, due - now))
+        nonlocal due, given
+        given += 1
+        if given % at_once == 0:
+            now = time.monotonic()
+            due = max(due, now - pause) + pause
+            time.sleep(max(0.0, due - now))
         return image
 
     def slow(image: Any, label: Any) -> tuple[Any, Any]:
-        given = tf.numpy_function(decoded, [image], tf.float32)
-        given.set_shape(image.shape)
-        return given, label
+        made = tf.numpy_function(decoded, [image], tf.float32)
+        made.set_shape(image.shape)
+        return made, label
 
     return tf.data.Dataset.from_tensor_slices((images, labels)).map(slow)
 
@@ -48,8 +53,8 @@ def model() -> Any:
 
 
 def __getattr__(name: str) -> Callable[[], Any]:
-    """The function `at_RATE`."""
-    rate = name.removeprefix("at_")
-    if rate == name or not rate.isdecimal():
+    """The function `at_RATE`, or `gulps_RATE`."""
+    kind, _, rate = name.partition("_")
+    if kind not in ("at", "gulps") or not rate.isdecimal():
         raise AttributeError(name)
-    return lambda: at(int(rate))
+    return functools.partial(at, int(rate), GULP if kind == "gulps" else 1)

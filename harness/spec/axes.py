@@ -63,6 +63,7 @@ ENGINE = "tensorflow"
 SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
+FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
 COLLECTIVES = ("collective",)
 PIPELINES = ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
@@ -256,6 +257,12 @@ class Axes(BaseModel):
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
         competes=True, stage="batch", tried=(2, 4), shown_by=INPUT,
     )] = 2
+    device_prefetch: Annotated[Whole, Axis(
+        works=PIPELINES,
+        help="batches that wait on each replica's device, and as many on the host; 0 leaves all on the host until "
+        "the step", asked=(1,), value=Natural, takers=FETCHING, competes=True, stage="batch",
+        tried=(0, 3), tried_with=TWO_REPLICAS, shown_by=INPUT,
+    )] = 1
     cache: Annotated[Cache, Axis(
         works=PIPELINES,
         help="where examples are kept once they are decoded: {names}; auto is memory, where all fit into 1 GiB",

@@ -217,7 +217,7 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
     for values in itertools.product(*(sweep.asked(key) for key in keys)):
         point = dict(zip(keys, values, strict=True))
         for key, axis in ((key, TABLE[key]) for key in keys if key in TABLE):
-            takers = axis.takers
+            takers = axis.takers if "strategy" in point else None  # a pipeline by itself has none
             if takers is not None and takers.dropped and not takers.are(catalogue.strategies[point["strategy"]]):
                 point.pop(key)
         if "model" in point and "data" not in sweep.model_fields_set:

@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "4b9f733d1c049cb9",
-    "csv": "563228f5e9823dc9",
+    "cells": "9e3eb6fd6917fc62",
+    "csv": "40e40ef6e0ffab94",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "bde9c8bb9f7b26e7",
+    "json": "493820c2b5a9e9d6",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "c57cdefe3660f6e9",
-    "windows": "f10431790fd3286b",
+    "pytest-benchmark": "a156a8b56050c159",
+    "windows": "213df9e3cf0aa1b2",
 }
 
 

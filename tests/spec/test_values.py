@@ -45,6 +45,7 @@ FLAGS = {
     "live_trials": "2",
     "intra_op_threads": "1",
     "prefetch": "0,4",
+    "device_prefetch": "3",
     "cache": "file",
     "parallel_calls": "1",
     "interleave": "4",
@@ -102,6 +103,7 @@ max_trials = 30
 live_trials = 2
 intra_op_threads = 1
 prefetch = [0, 4]
+device_prefetch = 3
 cache = "file"
 parallel_calls = 1
 interleave = 4

@@ -198,8 +198,9 @@ class Feed:
             vocabulary=self.vocabulary,
             scratch=self.request.scratch,
         )
-        self.stages[:] = stages_of(made)
-        return ahead_on_device(made, self.devices.names[0])
+        handed_over = ahead_on_device(made, self.devices.names[0], self.cell.axes.device_prefetch)
+        self.stages[:] = stages_of(handed_over)
+        return handed_over
 
     def examples(self) -> "tf.data.Dataset":
         """What comes out where the pipeline is cut, one by one and without end."""

@@ -63,10 +63,11 @@ def describe(source: Source, data_dir: Path) -> Features:
     source.prepare(data_dir)
     info, dataset = source.info(data_dir), source.examples(data_dir)
     x, y = dataset.element_spec
-    if source.gives == "own" and not all(isinstance(part, tf.TensorSpec) for part in (x, y)):
+    fixed = (isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in (x, y))
+    if source.gives == "own" and not all(fixed):
         raise UsageError(
-            f"source: '{source.name}' gives several inputs or targets, or ragged ones, and a record has one tensor of "
-            "each: train on it as it is, --data package.module:function"
+            f"source: '{source.name}' gives several inputs or targets, or some of varying length, and a record has one "
+            "tensor of each: train on it as it is, --data package.module:function"
         )
     return Features(
         kind=source.gives,

@@ -90,6 +90,8 @@ def _load_model(request: Request, builds: Callable[[], None]) -> None:
 def _try_data(request: Request, workload: Workload, source: Source) -> None:
     """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
     model, data_dir = workload.build((), 0), Path(request.data_dir)
+    with contextlib.suppress(Unsupported):
+        source = source.for_model(model)
     if source.gives != "own":  # the others are prepared first
         with contextlib.suppress(Unsupported):  # its trials say so
             refuse_several(model.name, *shapes_of(model), source)

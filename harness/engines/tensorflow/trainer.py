@@ -141,7 +141,11 @@ class TensorFlowTrainer:
         the arithmetic."""
         made = self._training.optimizer
         optimizer = built_text(made.configured if isinstance(made, FusedOptimizer) else made)
-        found = {"input": self._training.input, "arithmetic": self._arithmetic(), "optimizer": optimizer}
+        found = {
+            "input": self._training.input + self._training.hand_over,
+            "arithmetic": self._arithmetic(),
+            "optimizer": optimizer,
+        }
         return self._loop.executed().model_copy(update=found)
 
     def _arithmetic(self) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import DataInfo, Source, load_source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
-from harness.engines.tensorflow.data.pipeline import ahead_on_device, pipeline
-from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.data.pipeline import ahead_on_device, fetching, pipeline
+from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
@@ -59,6 +59,8 @@ class Training:
     batches: list[Batch]
     input: list[str] = field(default_factory=list)
     """The stages of the input pipeline, once it was built."""
+    hand_over: list[str] = field(default_factory=list)
+    """Those between it and the devices."""
     vocabulary: Vocabulary | None = None
     """Of a model that takes whole numbers."""
     unprovable: list[str] = field(default_factory=list)
@@ -139,10 +141,22 @@ class Training:
         return made
 
     def distributed(self, dataset: "tf.data.Dataset") -> Any:
-        """Global batches in the parts of this process's replicas, each on its device before the step asks for it."""
-        if self.cell.strategy != "none":
-            return self.strategy.experimental_distribute_dataset(dataset)
-        return ahead_on_device(dataset, self.devices.names[0])
+        """Global batches in the parts of this process's replicas, each on its device before the step asks for it,
+        unless the cell leaves them on the host."""
+        if self.cell.strategy == "none":
+            made: Any = ahead_on_device(dataset, self.devices.names[0], self.cell.device_prefetch)
+            self.hand_over[:] = stages_of(made)[len(stages_of(dataset)) :]
+            return made
+        made = self.strategy.experimental_distribute_dataset(dataset, fetching(self.cell.device_prefetch))
+        self.hand_over[:] = hand_over_of(made)
+        return made
+
+    def distributed_of_worker(self, dataset: "tf.data.Dataset") -> Any:
+        """The same of `own_dataset`, or of what is like it."""
+        options = fetching(self.cell.device_prefetch)
+        made = self.strategy.distribute_datasets_from_function(lambda _: dataset, options)
+        self.hand_over[:] = hand_over_of(made)
+        return made
 
 
 def build(request: Request) -> Training:
@@ -160,6 +174,8 @@ def build(request: Request) -> Training:
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
+    if workload.input_shape is None:
+        source = source.for_model(model)
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
     batches = cached_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)

@@ -35,7 +35,8 @@ IN_TRACE: Mapping[str, str] = {
     "rest": "none of these runs: Python, the strategy, the executor",
 }
 LEVERS: Mapping[str, str] = {
-    "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead (--prefetch)",
+    "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead "
+    "(--prefetch, --device-prefetch)",
     "communication": "another --cross-device-op or --num-packs, or a larger --batch-size: as much is added up for more",
     "update": "an optimizer that does less, or --xla",
     "pull": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.explain import Explanation, StepPart
+from harness.spec.axes import FETCHING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
 
 MORE_AHEAD = 8
 """Batches ahead where a step waits for its input: four times the default."""
+MORE_ON_DEVICE = 4
+"""And on a device that has memory of its own."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
 
@@ -63,13 +66,16 @@ def _gain(part: StepPart) -> float:
     return part.most_gain or math.inf  # of a share that may be the whole step no most is known
 
 
-def _of_input(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+def _of_input(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     if cell.cache == "none":
         yield "cache=memory"
     if cell.parallel_calls:
         yield "parallel_calls=0"
     if cell.prefetch < MORE_AHEAD:
         yield f"prefetch={MORE_AHEAD}"
+    own_memory = catalogue.devices[cell.device].cores is None
+    if own_memory and FETCHING.are(catalogue.strategies[cell.strategy]) and cell.device_prefetch < MORE_ON_DEVICE:
+        yield f"device_prefetch={MORE_ON_DEVICE}"
 
 
 def _of_communication(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:

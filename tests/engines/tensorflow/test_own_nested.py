@@ -28,7 +28,8 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
 
 
 def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
-    return measured(zygote, windows=3, model=f"{OWN}:{model}", data=f"{OWN}:{data}", optimizer="sgd", **keys)
+    given = data if data == "synthetic" else f"{OWN}:{data}"
+    return measured(zygote, windows=3, model=f"{OWN}:{model}", data=given, optimizer="sgd", **keys)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,8 @@ def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
         ("model_of_tuples", "in_tuples", {**ALONE, "loop": "fit"}),
         ("model_of_tuples", "examples", MIRRORED),
         ("model_of_texts", "texts", MIRRORED),
+        ("model", "synthetic", MIRRORED),
+        ("model_of_tuples", "synthetic", WORKERS),
     ],
 )
 def test_several_inputs_and_targets_pass_the_whole_gate(
@@ -75,6 +78,6 @@ def test_an_input_that_another_replica_gets_is_a_wrong_result(zygote: Zygote, ke
 def test_a_ragged_input_that_is_longer_than_the_model_takes_ends_the_trial_in_one_line(zygote: Zygote) -> None:
     record = trained(zygote, "model_of_short_texts", "texts", **ALONE)
     assert record.status == "crashed"
-    assert "the ragged input words, of which the model takes at most (4,) (cut it in the data function), is: 5" in str(
+    assert "the input words, of which the model takes at most (4,) (cut it in the data function), is: 5" in str(
         record.reason
     )

@@ -110,6 +110,12 @@ def test_an_input_that_decodes_again_and_again_or_one_by_one_has_levers_for_that
     assert tried(BOUND["input"], slow) == ["cache=memory", "parallel_calls=0", "prefetch=8"]
 
 
+def test_on_a_device_with_memory_of_its_own_more_batches_may_wait_there() -> None:
+    on_card = make_cell("mirrored", 2, device="gpu", prefetch=8)
+    assert tried(BOUND["input"], on_card) == ["device_prefetch=4"]
+    assert tried(BOUND["input"], on_card.model_copy(update={"device_prefetch": 4})) == []
+
+
 @pytest.mark.parametrize("part", sorted(BOUND))
 @pytest.mark.parametrize(
     "cell",

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.engines.tensorflow.structures import OpenShapes
+from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes
 from harness.errors import Unsupported
 
 if TYPE_CHECKING:
+    import keras
     import tensorflow as tf
+
+    from harness.engines.tensorflow.workloads.base import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,14 @@ class Source(ABC):
 
         Images of an integer type fill its range; those of a floating type are used as they are.
         """
+
+    def batch(self, shape: Shapes, classes: int, size: int, seed: int, vocabulary: "Vocabulary | None") -> Batch:
+        """Of data that lie on the device, the batch of `size` examples that `seed` makes for a model of this input."""
+        raise NotImplementedError
+
+    def for_model(self, model: "keras.Model") -> "Source":
+        """What it gives a user's own model: for most data itself."""
+        return self
 
     def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
         """The `count` examples from number `first` on; those before are read, where a source knows no better."""

@@ -29,7 +29,7 @@ ENDED = (
 
 class OwnSource(Source):
     """Each part of an example is a tensor of numbers, of a fixed shape, or a dict or tuple of such, and reaches the
-    model as it is. Of inputs one may be ragged, too: it is made as long as the model takes it."""
+    model as it is. An input may be ragged or of varying size, too: it is made as large as the model takes it."""
 
     gives = "own"
 
@@ -89,20 +89,20 @@ class OwnSource(Source):
 
 
 def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
-    """`examples` whose ragged inputs have the `wanted` shapes, by zeros behind them; the same where none is ragged.
-    Reading one that is larger is an error."""
+    """`examples` whose inputs of varying size have the `wanted` shapes, by zeros behind them; the same where none
+    varies. Reading one that is larger is an error."""
     import keras
     import tensorflow as tf
 
     shapes = wanted if isinstance(wanted, Mapping) else {ALONE: wanted}
-    if not any(isinstance(spec, tf.RaggedTensorSpec) for spec in by_place(examples.element_spec[0]).values()):
+    if all(map(_is_of_fixed_size, by_place(examples.element_spec[0]).values())):
         return examples
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def pad_inputs(x: Any, y: Any) -> Any:
         specs, parts = by_place(examples.element_spec[0]), by_place(x)
         made = [
-            _padded(part, shapes[place], place) if isinstance(specs[place], tf.RaggedTensorSpec) else part
+            part if _is_of_fixed_size(specs[place]) else _padded(part, shapes[place], place)
             for place, part in parts.items()
         ]
         return keras.tree.pack_sequence_as(x, made), y
@@ -110,14 +110,21 @@ def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
     return examples.map(pad_inputs)
 
 
+def _is_of_fixed_size(spec: Any) -> bool:
+    """Whether all examples have one size here. That of a ragged tensor never says so."""
+    import tensorflow as tf
+
+    return isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
+
+
 def _padded(value: Any, shape: tuple[int, ...], place: str) -> Any:
-    """A ragged tensor, or one row of it, as a dense one of this shape."""
+    """An input of any size, as a dense one of this shape."""
     import tensorflow as tf
 
     dense = value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
     has = tf.shape(dense)
     name = f"input {place}".rstrip()  # in no quotes, which TensorFlow would escape
-    told = f"the ragged {name}, of which the model takes at most {shape} (cut it in the data function), is:"
+    told = f"the {name}, of which the model takes at most {shape} (cut it in the data function), is:"
     with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(has <= shape), [told, has])]):
         missing = tf.stack([tf.zeros_like(has), shape - has], axis=1)
     return tf.ensure_shape(tf.pad(dense, missing), shape)
@@ -132,22 +139,19 @@ def _fault_of(spec: Any) -> str | None:
         if not parts:
             return f"no {of}, {EXPECTED}"
         for place, part in parts.items():
-            if fault := _fault_of_part(part, may_be_ragged=of == "inputs"):
+            if fault := _fault_of_part(part, may_vary=of == "inputs"):
                 return f"{called(of, place)} {fault}"
     return None
 
 
-def _fault_of_part(spec: Any, may_be_ragged: bool) -> str | None:
+def _fault_of_part(spec: Any, may_vary: bool) -> str | None:
     import tensorflow as tf
 
-    if isinstance(spec, tf.RaggedTensorSpec):
-        if not may_be_ragged:
-            return "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense"
-        if spec.shape.rank is None:
-            return "that are ragged and of an unknown rank, expected a known one"
-    elif not isinstance(spec, tf.TensorSpec):
+    if not isinstance(spec, tf.TensorSpec | tf.RaggedTensorSpec):
         return f"in a {type(spec).__name__}, expected dense tensors, ragged ones, or dicts and tuples of these"
-    elif not spec.shape.is_fully_defined():
+    if isinstance(spec, tf.RaggedTensorSpec) and not may_vary:
+        return "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense"
+    if spec.shape.rank is None or not (may_vary or spec.shape.is_fully_defined()):
         return (
             f"of the shape {spec.shape}, expected a known one (tf.ensure_shape tells it), unbatched: batch() is the "
             "harness's"

@@ -16,7 +16,7 @@ from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arr
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
 from harness.spec.pipeline import Cut
-from harness.trial.examples import GATE_SEED, random_batch, shifted
+from harness.trial.examples import GATE_SEED, shifted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +63,7 @@ def pipeline(
     import tensorflow as tf
 
     if source.on_device:
-        one = random_batch(only(input_shape), classes, global_batch, seed, vocabulary)
+        one = source.batch(input_shape, classes, global_batch, seed, vocabulary)
         return tf.data.Dataset.from_tensors(one).repeat()
     asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
     examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
@@ -105,10 +105,6 @@ def endless_examples(
     return examples.repeat() if cut == "cache" else _shuffled(examples, int(buffer), seed)
 
 
-ON_DEVICE = 2
-"""Batches between the pipeline and the step, on the host and on the device (`ahead_on_device`)."""
-
-
 def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Sequence[str], batch: float) -> int:
     """Batches, of so many examples, that may be ready before a step asks: those that wait, and what parallel calls hold
     of more.
@@ -123,23 +119,36 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
     each = _block(input_shape) if "Unbatch" in stages else 1
     examples = calls * each if not servers else servers * (calls * each + HELD_BY_WORKER)
-    return cell.prefetch + ON_DEVICE + math.ceil(examples / batch)
+    return cell.prefetch + 2 * max(1, cell.device_prefetch) + math.ceil(examples / batch)
 
 
-def ahead_on_device(dataset: "tf.data.Dataset", device: str) -> "tf.data.Dataset":
-    """`dataset` with a batch ready on the host and one on `device`, a processor or a GPU, as strategies have them. For
-    a TPU, which TensorFlow's prefetching does not know, it stays as it is.
+def ahead_on_device(dataset: "tf.data.Dataset", device: str, batches: int) -> "tf.data.Dataset":
+    """`dataset` with so many batches ready on the host and as many on `device`, a processor or a GPU, as strategies
+    have them; with 0 the host has one, and one more in the device's place (`fetching`). For a TPU, which TensorFlow's
+    prefetching does not know, it stays as it is.
 
-    On the host's own processor both lie in its memory and nothing is copied. A step whose arguments came by such a
+    On the host's own processor all lie in its memory and nothing is copied. A step whose arguments came by such a
     copy was seen to take the memory of its activations from the system anew each time, for twice its processor time.
     """
     import tensorflow as tf
 
     if "TPU" in device:
         return dataset
-    if device.endswith(HOST):
-        return dataset.prefetch(ON_DEVICE)
-    return dataset.prefetch(1).apply(tf.data.experimental.prefetch_to_device(device, buffer_size=1))
+    if device.endswith(HOST) or not batches:
+        return dataset.prefetch(2 * max(1, batches))
+    return dataset.prefetch(batches).apply(tf.data.experimental.prefetch_to_device(device, buffer_size=batches))
+
+
+def fetching(batches: int) -> "tf.distribute.InputOptions | None":
+    """What has `tf.distribute` keep so many batches on each device, and as many on the host for it; with 0 one and one
+    more, both on the host. None where that is its own choice."""
+    import tensorflow as tf
+
+    if batches == 1:
+        return None
+    return tf.distribute.InputOptions(
+        experimental_fetch_to_device=batches > 0, experimental_per_replica_buffer_size=max(1, batches)
+    )
 
 
 def gate_batches(
@@ -160,8 +169,7 @@ def gate_batches(
     as are needed.
     """
     if source.on_device:
-        shape = only(input_shape)
-        return [random_batch(shape, classes, global_batch, GATE_SEED + k, vocabulary) for k in range(count)]
+        return [source.batch(input_shape, classes, global_batch, GATE_SEED + k, vocabulary) for k in range(count)]
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
     needed = count * global_batch
     if source.gives == "own":

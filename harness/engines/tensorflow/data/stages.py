@@ -26,6 +26,15 @@ def stages_of(dataset: "tf.data.Dataset") -> list[str]:
     return [name for name in reversed(names) if name != "Options"]
 
 
+def hand_over_of(distributed: Any) -> list[str]:
+    """The stage that brings a distributed pipeline's batches to the replicas, with how many it keeps on each device, or
+    on the host in its place: `MultiDeviceIterator(1)`, `MultiDeviceIterator(1, host)`."""
+    options, workers = distributed._options, distributed._input_workers
+    size = 1 if options is None else options.experimental_per_replica_buffer_size
+    on_host = {*workers.compute_devices_for_worker(0)} <= {*workers.worker_devices}
+    return [f"MultiDeviceIterator({size}, host)" if on_host else f"MultiDeviceIterator({size})"]
+
+
 def all_stages_of(dataset: Any) -> list[str]:
     """Every stage without its size, in no order; where several datasets meet, those of each."""
     inputs = dataset._inputs() if hasattr(dataset, "_inputs") else ()

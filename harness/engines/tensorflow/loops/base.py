@@ -60,7 +60,7 @@ class Loop(ABC):
         training = self._training
         if training.request.member is not None:
             own = tf.data.Dataset.from_tensor_slices(training.own_parts(training.late_batches)).repeat()
-            endless = training.strategy.distribute_datasets_from_function(lambda _: own)
+            endless = training.distributed_of_worker(own)
         else:
             endless = training.distributed(tf.data.Dataset.from_tensor_slices(stacked(training.late_batches)).repeat())
         self._late = iter(endless)

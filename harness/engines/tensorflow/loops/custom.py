@@ -193,7 +193,7 @@ def batches_of(training: "Training") -> Iterator[tuple[Any, Any]]:
     """Distributed batches: the gate's, then the pipeline's, or one that lies on the devices already."""
     if not training.source.on_device:
         if training.request.member is not None:
-            return iter(training.strategy.distribute_datasets_from_function(lambda _: training.own_dataset()))
+            return iter(training.distributed_of_worker(training.own_dataset()))
         return iter(training.distributed(training.dataset()))
     placed = [on_replicas(training, x, y) for x, y in training.batches]
     return itertools.chain(placed, itertools.repeat(placed[-1]))

@@ -55,6 +55,7 @@ SHARED: Mapping[str, str] = {
     "global_batch_size": _GIVEN,
     "data": _GIVEN,
     "prefetch": _GIVEN,
+    "device_prefetch": _GIVEN,
     "cache": _GIVEN,
     "parallel_calls": _GIVEN,
     "interleave": _GIVEN,

@@ -37,6 +37,28 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
     return _as_fit_takes_it(_per_example(model, own, by_share))
 
 
+def takes_classes(model: "keras.Model") -> dict[str, bool]:
+    """By the place of each output whether a target may be the number of a class, as sparse and categorical losses take
+    it."""
+    outputs = shapes_of(model)[1]
+    if not isinstance(outputs, Mapping):
+        return {ALONE: _of_classes(_own_loss(model))}
+    losses = _of_each(model, [*outputs], "loss", model.loss if model.compiled else None)
+    return {
+        place: _of_classes(None if loss is None else _unreduced(loss))
+        for place, loss in zip(outputs, losses, strict=True)
+    }
+
+
+def _of_classes(loss: Callable[..., Any] | None) -> bool:
+    """Whether it is one of Keras' losses for numbers of classes, as what a model without a loss gets is."""
+    from keras import losses
+
+    sparse = losses.SparseCategoricalCrossentropy
+    is_sparse = loss is losses.sparse_categorical_crossentropy or isinstance(getattr(loss, "__self__", None), sparse)
+    return loss is None or is_sparse or _wants_one_hot(loss)
+
+
 def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share: bool) -> "PerExampleLoss":
     """The loss of one output, which is the model's `own` or cross-entropy."""
     import keras

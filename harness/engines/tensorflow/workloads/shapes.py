@@ -15,7 +15,7 @@ def shapes_of(model: "keras.Model") -> tuple[Shapes, Shapes]:
 
     Raises UsageError where the model is not built, and Unsupported where it is called with several arguments.
     """
-    inputs = _inputs(model)
+    inputs = inputs_of(model)
     taken = {place: tuple(part.shape[1:]) for place, part in by_place(inputs).items()}
     for place, shape in taken.items():
         if not all(isinstance(size, int) for size in shape):
@@ -23,7 +23,7 @@ def shapes_of(model: "keras.Model") -> tuple[Shapes, Shapes]:
                 f"model: '{model.name}' takes {called('inputs', place)} of shape {(None, *shape)}, expected only the "
                 "batch open"
             )
-    given = {place: tuple(part.shape[1:]) for place, part in by_place(_outputs(model, inputs)).items()}
+    given = {place: tuple(part.shape[1:]) for place, part in by_place(outputs_of(model, inputs)).items()}
     return one_or_several(taken), one_or_several(given)
 
 
@@ -57,8 +57,8 @@ def _by_name(model: "keras.Model", taken: Shapes) -> Mapping[str, tuple[int, ...
     return {tensor.name: shape for tensor, shape in zip(tensors, shapes, strict=True)}
 
 
-def _inputs(model: "keras.Model") -> Any:
-    """What stands for a model's inputs, in their structure, with the batch."""
+def inputs_of(model: "keras.Model") -> Any:
+    """What stands for a model's inputs, in their structure, with the batch; UsageError where it is not built."""
     import keras
 
     if (found := getattr(model, "_inputs_struct", None)) is not None:
@@ -67,8 +67,8 @@ def _inputs(model: "keras.Model") -> Any:
     return keras.tree.map_shape_structure(keras.KerasTensor, shapes)
 
 
-def _outputs(model: "keras.Model", inputs: Any) -> Any:
-    """What stands for its predictions."""
+def outputs_of(model: "keras.Model", inputs: Any) -> Any:
+    """What stands for its predictions of `inputs`."""
     import keras
 
     if (found := getattr(model, "_outputs_struct", None)) is not None:

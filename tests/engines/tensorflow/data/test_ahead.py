@@ -19,7 +19,16 @@ from harness.engines.tensorflow.loops.fit import FitLoop
 from harness.engines.tensorflow.training import Training
 from tests.record.examples import cell
 
-DEVICE = "/job:localhost/replica:0/task:0/device:CPU:1"
+HOST, DEVICE = (f"/job:localhost/replica:0/task:0/device:CPU:{number}" for number in (0, 1))
+SAID = {
+    ("none", 0): "Prefetch(2)",
+    ("none", 1): "Prefetch(1)",
+    ("none", 3): "Prefetch(3)",
+    ("one_device", 0): "MultiDeviceIterator(1, host)",
+    ("one_device", 1): "MultiDeviceIterator(1)",
+    ("one_device", 3): "MultiDeviceIterator(3)",
+}
+"""The last stage of how batches are brought to the device."""
 SHAPE, BATCH = (2, 2, 1), 4
 FAR_TOO_LONG_S = 120.0
 
@@ -47,12 +56,13 @@ def strategies(tf: Any) -> dict[str, Any]:
     return {"none": tf.distribute.get_strategy(), "one_device": tf.distribute.OneDeviceStrategy(DEVICE)}
 
 
-def training(tf: Any, name: str, folder: Path) -> Training:
+def training(tf: Any, name: str, folder: Path, device_prefetch: int = 1) -> Training:
     """A model that adds up its input, trained on the second device."""
     import keras
 
     strategy = strategies(tf)[name]
-    only = cell(strategy=name, replicas=1, batch_size=BATCH, global_batch_size=BATCH, loop="custom")
+    keys = {"batch_size": BATCH, "global_batch_size": BATCH, "device_prefetch": device_prefetch}
+    only = cell(strategy=name, replicas=1, loop="custom", **keys)
     with strategy.scope(), tf.device(DEVICE) if name == "none" else contextlib.nullcontext():
         model = keras.Sequential([keras.Input(SHAPE), keras.layers.Flatten(), keras.layers.Dense(3)])
         optimizer = keras.optimizers.SGD(0.01)
@@ -78,9 +88,12 @@ def test_batches_lie_on_the_device_in_their_order(tf: Any, name: str, tmp_path: 
     assert again.element_spec == of.distributed(of.dataset()).element_spec, "the gate's last proof would compile anew"
 
 
+@pytest.mark.parametrize(("device_prefetch", "waiting", "device"), [(0, 2, HOST), (1, 2, DEVICE), (3, 6, DEVICE)])
 @pytest.mark.parametrize("name", ["none", "one_device"])
-def test_two_batches_more_than_were_asked_for_are_made_in_the_background(tf: Any, name: str, tmp_path: Path) -> None:
-    made = [threading.Event() for _ in range(3)]
+def test_as_many_batches_as_were_asked_for_wait_on_the_device_and_on_the_host(
+    tf: Any, name: str, device_prefetch: int, waiting: int, device: str, tmp_path: Path
+) -> None:
+    made = [threading.Event() for _ in range(1 + waiting)]
 
     def numbers() -> Iterator[np.ndarray[Any, Any]]:
         for event in made:
@@ -88,9 +101,11 @@ def test_two_batches_more_than_were_asked_for_are_made_in_the_background(tf: Any
             yield np.zeros(1, np.float32)
 
     source = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((1,), tf.float32))
-    batches = iter(training(tf, name, tmp_path).distributed(source))
-    next(batches)
-    assert all(event.wait(FAR_TOO_LONG_S) for event in made), "one on the host and one on the device"
+    of = training(tf, name, tmp_path, device_prefetch)
+    batches = iter(of.distributed(source))
+    assert next(batches).device == device
+    assert all(event.wait(FAR_TOO_LONG_S) for event in made)
+    assert of.hand_over[-1] == SAID[name, device_prefetch]
 
 
 def test_on_the_hosts_own_processor_batches_are_made_ahead_and_not_copied(tf: Any) -> None:
@@ -102,12 +117,12 @@ def test_on_the_hosts_own_processor_batches_are_made_ahead_and_not_copied(tf: An
             yield np.zeros(1, np.float32)
 
     source = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((1,), tf.float32))
-    ahead = ahead_on_device(source, "/job:localhost/replica:0/task:0/device:CPU:0")
+    ahead = ahead_on_device(source, HOST, 1)
     next(batches := iter(ahead))
     assert all(event.wait(FAR_TOO_LONG_S) for event in made)
     del batches
     assert "CopyToDevice" not in built(ahead)
-    assert "CopyToDevice" in built(ahead_on_device(source, DEVICE))
+    assert "CopyToDevice" in built(ahead_on_device(source, DEVICE, 1))
 
 
 def built(dataset: Any) -> str:

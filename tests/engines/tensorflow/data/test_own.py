@@ -83,6 +83,10 @@ MODULE = """
     def ragged_alone():
         return from_slices((tf.ragged.constant(LONG), Y))
 
+    def of_many_lengths():
+        one = (tf.TensorSpec((None,), tf.int64), tf.TensorSpec((), tf.int32))
+        return tf.data.Dataset.from_generator(lambda: zip(LONG, Y), output_signature=one)
+
     def twice_ragged():
         return from_slices((tf.ragged.constant([[[row], [row] * (row % 3)] for row in range(COUNT)]), Y))
 
@@ -218,13 +222,14 @@ def test_the_gate_gets_several_inputs_and_targets_in_their_structure_and_the_nex
             np.testing.assert_array_equal(again, mine.X[part])
 
 
-def test_ragged_inputs_get_zeros_behind_them_up_to_what_the_model_takes(mine: Any) -> None:
+def test_inputs_of_varying_length_get_zeros_behind_them_up_to_what_the_model_takes(mine: Any) -> None:
     wanted = np.array([[*row, *[0] * (5 - len(row))] for row in mine.LONG])
     for x, _ in batches_of("ragged", mine.COUNT, 1, shape={"words": (5,), "row": (3,)}):
         assert x["words"].dtype == np.int64
         np.testing.assert_array_equal(x["words"][np.argsort(x["row"][:, 0])], wanted)
-    [(first, _)] = gate_batches(load_source("own_examples:ragged_alone"), Path(), (5,), 5, mine.COUNT, 1)
-    np.testing.assert_array_equal(first, wanted)
+    for name in ("ragged_alone", "of_many_lengths"):
+        [(first, _)] = gate_batches(load_source(f"own_examples:{name}"), Path(), (5,), 5, mine.COUNT, 1)
+        np.testing.assert_array_equal(first, wanted)
     [(twice, _)] = gate_batches(load_source("own_examples:twice_ragged"), Path(), (2, 4), 5, mine.COUNT, 1)
     assert (twice.shape, twice[5].tolist()) == ((mine.COUNT, 2, 4), [[5, 0, 0, 0], [5, 5, 0, 0]])
 
@@ -261,7 +266,7 @@ def test_only_examples_whose_number_is_known_are_kept_in_memory(name: str, kept:
         ),
         ("twice_ragged", r"gives inputs of the shape \(None, None\) and the model takes \(3,\), expected"),
         ("ragged_targets", r"gives targets that are ragged, and padding would count in the loss: to_tensor\(shape="),
-        ("batched", r"gives inputs of the shape \(None, 3\), expected a known one .* batch\(\) is the harness's$"),
+        ("batched", r"gives targets of the shape \(None,\), expected a known one .* batch\(\) is the harness's$"),
         ("words", r"gives inputs of string, expected numbers \(words as integer tokens\)$"),
         ("empty", r"has 0 examples, expected at least 8, for 2 batches of 4 in which none comes twice: give more, or"),
         ("breaks", r"'own_examples:breaks': an example cannot be read: .*RuntimeError: the disk is gone"),
@@ -280,7 +285,7 @@ def test_what_cannot_be_read_is_refused_in_one_line_before_a_step_is_taken(name:
 def test_a_ragged_input_that_is_larger_than_the_model_takes_is_told_with_both_shapes() -> None:
     source, shape = load_source("own_examples:ragged"), {"words": (2,), "row": (3,)}
     with pytest.raises(
-        UsageError, match=r"the ragged input words, of which the model takes at most \(2,\) .*, is: 3;"
+        UsageError, match=r"the input words, of which the model takes at most \(2,\) .*, is: 3;"
     ) as caught:
         gate_batches(source, Path(), shape, 5, 4, 2)
     assert "\n" not in str(caught.value)

@@ -1,0 +1,70 @@
+"""Cache, parallel calls and batches ahead on the devices: are they found to help where they do, and nowhere else?
+
+Each is decided by `ab` twice: where the step waits for its input, and where it does not. Promise: *faster* in the first
+place and *equivalent* in the second, three times each.
+
+    python benchmarks/goals/input_axes.py
+
+Six minutes on two cores.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from common import scratch, table
+from crossing import BATCH_SIZE, MODULE, fed, swept
+
+import harness
+
+Keys = Mapping[str, Any]
+PHOTOGRAPHS: Keys = {"work": "pipeline", "data": "photographs", "cache": "none"}
+DIGITS: Keys = {"strategy": "none", "replicas": 1, "batch_size": 128}
+TWO_REPLICAS: Keys = {"strategy": "mirrored", "replicas": 2, "batch_scope": "global"}
+FASTER = 2
+"""So many times what the model takes is the mean rate of input that comes in gulps."""
+
+
+def cases(appetite: float) -> Iterator[tuple[str, Keys, Keys, Keys, str]]:
+    """(where, the keys of both sides, those of A, those of B, the verdict that is right)."""
+    cache, calls, ahead = ("cache", "none", "memory"), ("parallel_calls", 1, 0), ("device_prefetch", 1, 8)
+    gulps = f"{MODULE}:gulps_{round(FASTER * appetite)}"
+    slow = {**TWO_REPLICAS, "model": f"{MODULE}:model", "data": gulps, "batch_size": BATCH_SIZE, "prefetch": 0}
+    trials = [
+        ("photographs, by themselves", PHOTOGRAPHS, cache, "faster"),
+        ("photographs, by themselves", PHOTOGRAPHS, calls, "faster"),
+        ("input in gulps, two replicas", slow, ahead, "faster"),
+        ("digits, whose step does not wait", DIGITS, cache, "equivalent"),
+        ("digits, whose step does not wait", {**DIGITS, "cache": "none"}, calls, "equivalent"),
+        ("digits, two replicas", {**DIGITS, **TWO_REPLICAS}, ahead, "equivalent"),
+    ]
+    for where, keys, (key, a, b), right in trials:
+        yield where, {other: value for other, value in keys.items() if other != key}, {key: a}, {key: b}, right
+
+
+def main() -> None:
+    """Measure and print; exit code 1 where the promise is missed."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    rows, missed = [("where", "A", "B", "B ÷ A", "verdict", "right")], 0
+    with scratch() as folder:
+        [(appetite, _)] = fed(swept([10_000], 2, Path(folder)))
+        for where, keys, a, b, right in cases(appetite):
+            result = harness.ab(a=a, b=b, results=folder, quiet=True, **keys)
+            missed += result.verdict != right
+            found = result.ratio
+            between = "none" if found is None else f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+            rows.append((where, _said(a), _said(b), between, result.verdict, right))
+    table(rows)
+    print(f"\n{len(rows) - 1 - missed} of {len(rows) - 1} right; promised: all")
+    sys.exit(bool(missed))
+
+
+def _said(keys: Keys) -> str:
+    return ", ".join(f"{key}={value}" for key, value in keys.items())
+
+
+if __name__ == "__main__":
+    main()
