@@ -32,7 +32,9 @@ def own(name: str, **keys: Any) -> PipelineCell:
 RIGHT = {
     "kept in memory": CELL,
     "in a file": CELL.model_copy(update={"cache": "file", "shuffle_buffer": 100}),
-    "not kept": CELL.model_copy(update={"cache": "none", "parallel_calls": 1, "prefetch": 0}),
+    "not kept": CELL.model_copy(
+        update={"cache": "none", "parallel_calls": 1, "prefetch": 0, "device_prefetch": 3},
+    ),
     "in the order of the source": CELL.model_copy(update={"cache": "none", "shuffle_buffer": 1}),
     "more than there are": CELL.model_copy(update={"batch_size": 2000}),
     "pictures": PICTURES.model_copy(update={"cache": "none"}),
@@ -102,7 +104,7 @@ def test_a_right_pipeline_is_timed_and_every_example_of_a_pass_followed(
     [
         ("kept in memory", {"Cache", "Shuffle(1797)", "Prefetch(2)", "Batch(48)"}, {"Cache(file)"}),
         ("in a file", {"Cache(file)", "Shuffle(100)"}, {"Cache"}),
-        ("not kept", {"ParallelMap(1)"}, {"Cache", "Prefetch(2)"}),
+        ("not kept", {"ParallelMap(1)", "Prefetch(6)"}, {"Cache", "Prefetch(2)"}),
         ("any order", {"ParallelMap(any order)"}, {"ParallelMap"}),
         ("served by one", {"ParallelMap", "DataService", "Shuffle(64)"}, {"Cache"}),
     ],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.structures import Batch, Shapes, by_place, one_or_several, only
-from harness.engines.tensorflow.workloads.spec import Part, spec_of
+from harness.engines.tensorflow.workloads.spec import ExamplePart, spec_of
 from harness.trial.examples import random_batch
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class SyntheticFor(Synthetic):
         return drawn
 
 
-def _drawn(generator: "np.random.Generator", part: Part, size: int) -> "np.ndarray[Any, Any]":
+def _drawn(generator: "np.random.Generator", part: ExamplePart, size: int) -> "np.ndarray[Any, Any]":
     """Whole numbers uniform below the part's limit, or standard normal ones."""
     drawn = generator.integers(part.below, size=(size, *part.shape)) if part.below else None
     return (generator.standard_normal((size, *part.shape)) if drawn is None else drawn).astype(part.dtype)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class ExamplePart:
     """One tensor of an example."""
 
     shape: tuple[int, ...]
@@ -23,7 +23,7 @@ class Part:
 
 
 def spec_of(model: "keras.Model") -> tuple[Any, Any]:
-    """(inputs, targets): a `Part` each, or a structure of them.
+    """(inputs, targets): a `ExamplePart` each, or a structure of them.
 
     Whole numbers that a model takes are below the size of the table (`keras.layers.Embedding`) in which it looks them
     up; where that cannot be told, below that of its smallest, or 2. A target is a class where the loss takes classes,
@@ -37,17 +37,17 @@ def spec_of(model: "keras.Model") -> tuple[Any, Any]:
     inputs, outputs = keras.tree.lists_to_tuples(inputs), keras.tree.lists_to_tuples(outputs)  # tf.data stacks lists
     limits, classes = _limits(model, inputs), takes_classes(model)
     taken = [
-        Part(tuple(tensor.shape[1:]), str(tensor.dtype), limits[place] if "int" in str(tensor.dtype) else 0)
+        ExamplePart(tuple(tensor.shape[1:]), str(tensor.dtype), limits[place] if "int" in str(tensor.dtype) else 0)
         for place, tensor in by_place(inputs).items()
     ]
     wanted = [_target(tuple(tensor.shape[1:]), classes[place]) for place, tensor in by_place(outputs).items()]
     return keras.tree.pack_sequence_as(inputs, taken), keras.tree.pack_sequence_as(outputs, wanted)
 
 
-def _target(output: tuple[int, ...], is_class: bool) -> Part:
+def _target(output: tuple[int, ...], is_class: bool) -> ExamplePart:
     if is_class and output[-1:] > (1,):
-        return Part(output[:-1], "int32", output[-1])
-    return Part(output, "float32", 2)
+        return ExamplePart(output[:-1], "int32", output[-1])
+    return ExamplePart(output, "float32", 2)
 
 
 def _limits(model: "keras.Model", inputs: Any) -> Mapping[str, int]:

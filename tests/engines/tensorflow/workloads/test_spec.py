@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import load_source
-from harness.engines.tensorflow.workloads.spec import Part, spec_of
+from harness.engines.tensorflow.workloads.spec import ExamplePart, spec_of
 from tests.engines.tensorflow import own_nested
 
-USERS, ITEMS, NUMBERS = Part((), "int32", 20), Part((), "int32", 30), Part((8,), "float32")
-ZERO_OR_ONE = Part((1,), "float32", 2)
+USERS, ITEMS, NUMBERS = ExamplePart((), "int32", 20), ExamplePart((), "int32", 30), ExamplePart((8,), "float32")
+ZERO_OR_ONE = ExamplePart((1,), "float32", 2)
 
 
 @pytest.mark.usefixtures("tf")
@@ -36,18 +36,18 @@ def one_output(shape: tuple[int, ...], loss: str | None) -> Any:
 @pytest.mark.parametrize(
     ("output", "loss", "target"),
     [
-        ((7,), None, Part((), "int32", 7)),
-        ((4, 7), None, Part((4,), "int32", 7)),
-        ((7,), "sparse_categorical_crossentropy", Part((), "int32", 7)),
-        ((7,), "categorical_crossentropy", Part((), "int32", 7)),
-        ((7,), "mse", Part((7,), "float32", 2)),
-        ((7,), "binary_crossentropy", Part((7,), "float32", 2)),
+        ((7,), None, ExamplePart((), "int32", 7)),
+        ((4, 7), None, ExamplePart((4,), "int32", 7)),
+        ((7,), "sparse_categorical_crossentropy", ExamplePart((), "int32", 7)),
+        ((7,), "categorical_crossentropy", ExamplePart((), "int32", 7)),
+        ((7,), "mse", ExamplePart((7,), "float32", 2)),
+        ((7,), "binary_crossentropy", ExamplePart((7,), "float32", 2)),
         ((1,), "binary_crossentropy", ZERO_OR_ONE),
     ],
 )
 @pytest.mark.usefixtures("tf")
-def test_a_target_is_what_the_loss_takes(output: tuple[int, ...], loss: str | None, target: Part) -> None:
-    assert spec_of(one_output(output, loss)) == (Part((4,), "int64", 50), target)
+def test_a_target_is_what_the_loss_takes(output: tuple[int, ...], loss: str | None, target: ExamplePart) -> None:
+    assert spec_of(one_output(output, loss)) == (ExamplePart((4,), "int64", 50), target)
 
 
 @pytest.mark.usefixtures("tf")
