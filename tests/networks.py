@@ -45,7 +45,7 @@ def as_the_ring_costs(record: TrialRecord) -> TrialRecord:
         "cluster": ClusterRecord(launcher="local", members=[], isolated=True, network=network),
     }
     if network is not None:
-        extra = ring_s(2, PACKS, network.round_trip_s / 2, network.bandwidth_bits_per_s)
+        extra = ring_s(2, PACKS, network.round_trip_s, network.bandwidth_bits_per_s)
         record = scaled(record, 1 + extra / record.step_time_s, 1.0)
     return record.model_copy(update=changes)
 
@@ -54,3 +54,30 @@ def networked(cells: Sequence[Cell], change: Change = as_the_ring_costs) -> Work
     """The summary of a run without drift or noise, so that the truth is what comes out."""
     run = make_run([make_cell("none"), *cells], faults=False, drift=0.0, noise=0.0, change=change)
     return summarise(*run).workloads[0]
+
+
+def messages_round_trips(ranks: int, steps: int = 40) -> tuple[float, float]:
+    """(of an all-reduce that all begin at once, of one of many in a row): round trips by the order of TensorFlow's
+    messages, as `TF_CPP_MAX_VLOG_LEVEL=3` logs it.
+
+    All ranks but the first begin with `CompleteInstance`, there and back. Then each asks for what it receives first of
+    each chunk (`RecvBuf`), and for what it receives in the second pass once the first is done with; the answer goes off
+    when the question is there and what it asks for is known.
+    """
+    begun, lasted = [0.0] * ranks, []
+    for _ in range(steps):
+        ready = [at + (2.0 if rank else 0.0) for rank, at in enumerate(begun)]
+        ended = list(ready)
+        for chunk in range(ranks):
+            known = ready[chunk]
+            asks = {(chunk + hop) % ranks: ready[(chunk + hop) % ranks] for hop in range(1, ranks)}
+            for hop in range(2 * (ranks - 1)):
+                sender, receiver = (chunk + hop) % ranks, (chunk + hop + 1) % ranks
+                sent = max(known, asks[receiver] + 1.0)
+                asks[sender] = sent  # in the second pass, which begins when this is sent
+                known = sent + 1.0
+                ended[sender], ended[receiver] = max(ended[sender], sent), max(ended[receiver], known)
+        lasted.append(max(ended) - max(begun))
+        begun = ended
+    rows = lasted[steps // 2 :]
+    return lasted[0] / 2, sum(rows) / len(rows) / 2

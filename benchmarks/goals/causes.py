@@ -41,6 +41,7 @@ from cause_cases import (
 from common import cell, commit, read, table, trials_of_arms
 
 from harness.analysis.estimates.power import clopper_pearson
+from harness.analysis.network import ring_round_trips
 from harness.record.explain import ALONE, WHOLE, FamilyRecord
 from harness.record.store import RunStore
 from harness.record.trial import Plant, TrialRecord
@@ -157,8 +158,8 @@ def _cell_of(case: CauseCase) -> TrainingCell:
 
 
 def _on_longer_link(asked: TrainingCell, each: float) -> TrainingCell:
-    """The cell on a network over which each of a ring's 2(n−1) messages takes its share of `each` longer."""
-    longer = each / (2 * (asked.workers - 1))
+    """The cell on a network over which a ring's round trips take `each` seconds longer together."""
+    longer = each / ring_round_trips(asked.workers) / 2
     return asked.model_copy(update={"network": Network(delay=round(LINK_S + longer, 6)).text})
 
 

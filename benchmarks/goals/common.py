@@ -43,6 +43,7 @@ __all__ = [
     "free_ports",
     "interval",
     "live",
+    "markdown",
     "ports_of",
     "prepared_zygote",
     "print_ratio",
@@ -127,6 +128,12 @@ def table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows, the heads first, as a table of README.md."""
+    heads, *rest = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([heads, "| --- " * len(rows[0]) + "|", *rest])
 
 
 BLOCKS = 8

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common import cell, commit, live, prepared_zygote, read, table
+from common import cell, commit, live, markdown, prepared_zygote, read, table
 from gate_cells import ENDS, MODES, ROW, STRATEGIES, Case, everything, found_from, grouped, sample, tally
 from gate_faults import LADDERS
 
@@ -134,18 +134,18 @@ def show(ends: Mapping[str, str]) -> None:
     print()
     table([("gross fault", "begins", *ROW), *((f, s, *tally(c).row) for (_, f, s), c in sorted(by_fault.items()))])
     _show_sizes(ends)
-    print("\n" + markdown(ends))
+    print("\n" + markdown(_rows(ends)))
     _show_cells(ends)
 
 
-def markdown(ends: Mapping[str, str]) -> str:
+def _rows(ends: Mapping[str, str]) -> list[tuple[str, ...]]:
     """The table of `benchmarks/goals/README.md`: what was judged of right models, and of faults by start and mode."""
-    lines = ["| " + " | ".join(("cells", *ROW)) + " |", "| --- " * (1 + len(ROW)) + "|"]
+    rows = [("cells", *ROW)]
     for keys in (("kind", "start"), ("kind", "mode")):
         for (kind, what), cases in sorted(grouped(ends, *keys).items()):
             if keys[1] == "start" or kind == "gross":
-                lines.append("| " + " | ".join((f"{kind} {what}".strip(), *tally(cases).row)) + " |")
-    return "\n".join(lines)
+                rows.append((f"{kind} {what}".strip(), *tally(cases).row))
+    return rows
 
 
 def _show_sizes(ends: Mapping[str, str]) -> None:

@@ -1,5 +1,6 @@
 """Bandwidth of collectives: algbw and busbw, as `docs/protocol.md#collectives` defines them."""
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -48,9 +49,9 @@ class OpCurve:
     name: str
     figures: tuple[CollectiveFigures, ...]
 
-    @property
+    @functools.cached_property
     def line(self) -> LatencyBandwidth | None:
-        """t = α + S/β; None of too few sizes."""
+        """t = α + S/β, in pieces where one line does not hold; None of too few sizes."""
         return fit({one.cell.size: one.times_s for one in self.figures})
 
 

@@ -79,7 +79,7 @@ UNASKED: dict[str, tuple[Any, ...]] = {
     "strategy": (),
     "replicas": (),
     "collective": ("all_reduce",),
-    "size": (4, 4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20),
+    "size": (4, 4 * 2**10, 64 * 2**10, 256 * 2**10, 2**20, 4 * 2**20, 16 * 2**20),
 }
 """What a sweep of collectives has of keys that are not given, where a sweep of trainings has something else; of whom
 there are, the engine says (`harness.spec.expand`)."""

@@ -2,18 +2,25 @@
 
 import pytest
 
-from harness.analysis.network import network_curves, ring_s
+from harness.analysis.network import network_curves, ring_round_trips, ring_s
 from harness.record.trial import Executed, TrialRecord
-from tests.networks import RATES, as_the_ring_costs, networked, on
+from tests.networks import RATES, as_the_ring_costs, messages_round_trips, networked, on
 from tests.synthetic import failed, make_cell
 
 
-def test_the_ring_sends_each_byte_nearly_twice_and_waits_for_each_message() -> None:
-    megabyte, half_second_messages = [10**6], 0.5
+def test_the_ring_sends_each_byte_nearly_twice_and_waits_for_each_round_trip() -> None:
+    megabyte, second_there_and_back = [10**6], 1.0
     assert ring_s(2, megabyte, 0.0, 8e6) == pytest.approx(1.0)
     assert ring_s(4, megabyte, 0.0, 8e6) == pytest.approx(1.5)
-    assert ring_s(4, [0, 0], half_second_messages, 8e6) == pytest.approx(2 * 6 * 0.5)
+    assert ring_s(4, [0, 0], second_there_and_back, 8e6) == pytest.approx(2 * 4.5)
     assert ring_s(1, megabyte, 1.0, 8e6) == 0
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 8])
+def test_the_round_trips_are_those_of_the_messages_that_the_log_of_tensorflow_shows(ranks: int) -> None:
+    alone, in_a_row = messages_round_trips(ranks)
+    assert alone == ranks + 0.5
+    assert ring_round_trips(ranks) == pytest.approx(in_a_row, rel=0.06)
 
 
 def test_a_curve_is_what_differs_in_the_rate_only_and_the_slowest_network_is_first() -> None:

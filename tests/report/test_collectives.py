@@ -87,6 +87,7 @@ def test_three_sizes_have_a_latency_and_a_bandwidth_and_two_have_none(tmp_path: 
     [row] = latency_table(more).rows
     assert row[:3] == ("all_reduce", "2 replicas, virtual-cpu", "auto")
     assert row[7] == "4 B – 4 MiB"
+    assert "range" not in latency_table(more).note
     assert "Latency and bandwidth" in run_text(made.manifest, made.trials, more, 160, False)
     assert "Latency and bandwidth" in render(made.manifest, made.trials, more)
 
@@ -101,10 +102,59 @@ def test_the_figure_has_time_and_bandwidth_against_size_in_words_too(tmp_path: P
     assert [(row["op"], row["size_bytes"]) for row in drawn.data] == [
         (op, size) for op in ("auto", "reduction_to_one_device") for size in sizes
     ]
-    assert all(row["busbw_bytes_per_s_low"] and row["line_s"] for row in drawn.data)
+    assert all(row["busbw_bytes_per_s_low"] and row["line_s"] and row["piece"] == 1 for row in drawn.data)
+    assert "range" not in f"{drawn.svg} {drawn.caption} {drawn.description}"
     assert re.search(r"auto: .* GB/s at 4 B, .* at 4 KiB and .* at 4 MiB; reduction_to_one_device: ", drawn.description)
     gathered = collective_groups(summary)[1]
     assert collective_figure(gathered, "none") is None, "there is one size"
+
+
+@pytest.fixture(scope="module")
+def bent(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """All-reduces of ten sizes, each eight times the one before while a time is next to twice the one before."""
+    sizes = [4 * 8**power for power in range(10)]
+    return run_of([RING.model_copy(update={"size": size}) for size in sizes], tmp_path_factory.mktemp("bent"))
+
+
+def test_where_one_line_does_not_hold_each_range_of_sizes_has_a_row(bent: Run) -> None:
+    found = summarise(bent.manifest, bent.trials)
+    table = latency_table(found)
+    assert len(table.rows) > 1
+    assert {row[:3] for row in table.rows} == {("all_reduce", "2 replicas, virtual-cpu", "auto")}
+    ranges = [row[7].split(" – ") for row in table.rows]
+    assert (ranges[0][0], ranges[-1][1]) == ("4 B", "512 MiB")
+    assert len({end for ends in ranges for end in ends}) == 2 * len(ranges)
+    assert "α of the smallest is the latency" in table.note
+    page = render(bent.manifest, bent.trials, found)
+    said = run_text(bent.manifest, bent.trials, found, 120, False)
+    assert all(f"{first} – {last}" in text for first, last in ranges for text in (page, said))
+
+
+@pytest.mark.parametrize(("width", "has_not"), [(180, "nothing"), (110, "α, 95 %"), (76, "residual")])
+def test_the_ranges_are_told_in_any_room(bent: Run, width: int, has_not: str) -> None:
+    said = run_text(bent.manifest, bent.trials, summarise(bent.manifest, bent.trials), width, False)
+    told = said[said.index("Latency and bandwidth") :]
+    heads = told.partition("─")[0]
+    assert "sizes" in heads
+    assert has_not not in heads
+    assert max(map(len, told.splitlines())) <= width
+
+
+def test_the_figure_of_a_line_in_pieces_tells_them_in_picture_words_and_rows(bent: Run) -> None:
+    [group] = collective_groups(summarise(bent.manifest, bent.trials))
+    [curve] = group.curves
+    assert curve.line is not None
+    drawn = collective_figure(group, "figure")
+    assert drawn is not None
+    pieces = curve.line.pieces
+    assert "a line for each range of sizes" in drawn.svg
+    assert "in ranges where one line does not hold" in drawn.caption
+    assert f"fitted in {len(pieces)} ranges: 4 B to " in drawn.description
+    numbers = [row["piece"] for row in drawn.data]
+    assert [numbers.count(number) for number in range(1, len(pieces) + 1)] == [len(of.residuals) for of in pieces]
+    for row in drawn.data:
+        assert row["alpha_s_low"] < row["alpha_s"] < row["alpha_s_high"]
+        assert row["line_s"] == pytest.approx(row["alpha_s"] + row["seconds_a_byte"] * row["size_bytes"])
 
 
 def in_three_sizes(*cells: CollectiveCell) -> list[Cell]:

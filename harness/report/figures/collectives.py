@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import Interval
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve
+from harness.analysis.latency import LatencyBandwidth, OverBlocks, Piece
 from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, FuncFormatter, Line2D, NullFormatter, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
@@ -34,10 +35,11 @@ def collective_figure(group: CollectiveGroup, name: str) -> Picture | None:
             for look, curve in enumerate(curves)
         ]
         if any(curve.line is not None for curve in curves):
-            handles.append(Line2D([], [], color=MUTED, linestyle="--", label="α + S/β"))
+            words = "α + S/β, a line for each range of sizes" if _cut(curves) else "α + S/β"
+            handles.append(Line2D([], [], color=MUTED, linestyle="--", label=words))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
     title = f"Time and bandwidth by size: {group_title(group)}"
-    return picture(figure, name, title, _describe(curves), _caption(len(every), len(curves)), _rows(every))
+    return picture(figure, name, title, _describe(curves), _caption(len(every), curves), _rows(every))
 
 
 def _time_us(figures: CollectiveFigures) -> Interval | None:
@@ -63,10 +65,8 @@ def _draw(axes: Axes, curves: Sequence[OpCurve], value: FigureOf, label: str, *,
         for size, found in points:
             if found.low is not None and found.high is not None:
                 axes.plot([size, size], [found.low, found.high], color=_colour(look), linewidth=1.4)
-        line = curve.line if lines else None
-        fitted = [] if line is None else [(size, line.at(size) / _MICRO) for size, _ in points if line.at(size) > 0]
-        if fitted:
-            axes.plot(*zip(*fitted, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
+        for piece in curve.line.pieces if lines and curve.line is not None else ():
+            _draw_piece(axes, piece)
     sizes = sorted({one.cell.size for curve in curves for one in curve.figures})
     shown = sizes[:: -(-len(sizes) // _MOST_TICKS)]
     axes.set_xticks(shown, [_bytes(size) for size in shown])
@@ -78,6 +78,19 @@ def _draw(axes: Axes, curves: Sequence[OpCurve], value: FigureOf, label: str, *,
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel(label)
     axes.grid(axis="y")
+
+
+def _draw_piece(axes: Axes, piece: Piece) -> None:
+    """The line between its own sizes, so that two pieces do not meet; on a logarithmic axis nothing below 0."""
+    alpha, slope = piece.latency_s.value, piece.seconds_a_byte.value
+    fitted = [(of.size, (alpha + slope * of.size) / _MICRO) for of in piece.residuals if alpha + slope * of.size > 0]
+    if fitted:
+        axes.plot(*zip(*fitted, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
+
+
+def _cut(curves: Sequence[OpCurve]) -> bool:
+    """Whether a line is in pieces."""
+    return any(curve.line is not None and len(curve.line.pieces) > 1 for curve in curves)
 
 
 def _colour(look: int) -> str:
@@ -92,11 +105,12 @@ def _bytes(size: int) -> str:
     return size_text(size, "B", " ")
 
 
-def _caption(every: int, drawn: int) -> str:
+def _caption(every: int, curves: Sequence[OpCurve]) -> str:
     parts = [f"Left the time of one collective, right its bus bandwidth; error bars are {OWN_INTERVAL}."]
-    parts.append("Dashed: latency and bandwidth, fitted to all sizes of an op; what leaves the line is in the table.")
-    if every > drawn:
-        parts.append(f"The first {drawn} of {every} ops are drawn; the table and the CSV have all.")
+    to = "the sizes of an op, in ranges where one line does not hold" if _cut(curves) else "all sizes of an op"
+    parts.append(f"Dashed: latency and bandwidth, fitted to {to}; what leaves the line is in the table.")
+    if every > len(curves):
+        parts.append(f"The first {len(curves)} of {every} ops are drawn; the table and the CSV have all.")
     return " ".join(parts)
 
 
@@ -108,8 +122,15 @@ def _describe(curves: Sequence[OpCurve]) -> str:
             for one in curve.figures
             if one.time_s is not None and one.busbw is not None
         )
-        parts.append(f"{printable(curve.name)}: {listed(points, most=12)}")
+        parts.append(f"{printable(curve.name)}: {listed(points, most=12)}{_ranges(curve)}")
     return f"Line chart of time and bus bandwidth by the size of the buffer. {'; '.join(parts)}."
+
+
+def _ranges(curve: OpCurve) -> str:
+    """Of a line in pieces, in words; nothing of one line."""
+    pieces = () if curve.line is None else curve.line.pieces
+    ranges = (f"{_bytes(piece.smallest)} to {_bytes(piece.largest)}" for piece in pieces)
+    return f", fitted in {len(pieces)} ranges: {listed(ranges)}" if len(pieces) > 1 else ""
 
 
 def _rows(curves: Sequence[OpCurve]) -> list[ExportRow]:
@@ -121,9 +142,25 @@ def _rows(curves: Sequence[OpCurve]) -> list[ExportRow]:
             **interval_row("time_s", one.time_s),
             **interval_row("algbw_bytes_per_s", one.algbw),
             **interval_row("busbw_bytes_per_s", one.busbw),
-            "line_s": None if line is None else line.at(one.cell.size),
+            **_line_row(curve.line, one.cell.size),
         }
         for curve in curves
-        for line in (curve.line,)
         for one in curve.figures
     ]
+
+
+def _line_row(line: LatencyBandwidth | None, size: int) -> ExportRow:
+    """What the fit says of a size, and the line of the piece that has it, the first piece being 1."""
+    pieces = () if line is None else line.pieces
+    number, piece = next(((n, of) for n, of in enumerate(pieces, start=1) if size <= of.largest), (None, None))
+    return {
+        "line_s": None if line is None else line.at(size),
+        "piece": number,
+        **_limits_row("alpha_s", None if piece is None else piece.latency_s),
+        **_limits_row("seconds_a_byte", None if piece is None else piece.seconds_a_byte),
+    }
+
+
+def _limits_row(key: str, of: OverBlocks | None) -> ExportRow:
+    values = (None, None, None) if of is None else (of.value, of.low, of.high)
+    return dict(zip((key, f"{key}_low", f"{key}_high"), values, strict=True))

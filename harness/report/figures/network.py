@@ -173,8 +173,8 @@ def _caption(curves: Sequence[NetworkCurve], drawn: int) -> str:
         parts.append(f"Unproved, so that a fault could have gone unseen: {listed(unproved)}.")
     if any(point.expected_step_s for curve in curves for point in curve.points):
         parts.append(
-            "Dashed: the step on the fastest network plus 2(n−1)α + 2((n−1)/n)Sβ at the latency and bandwidth that "
-            "were measured; what is clearly above it hides communication behind computing."
+            "Dashed: the step on the fastest network plus the difference in a ring's round trips and in the time of "
+            "its bytes, as both were measured; what is clearly above it hides communication behind computing."
         )
     networks = [point.network for curve in curves for point in curve.points]
     if any(network is not None and network.rate is None for network in networks):

@@ -2,7 +2,7 @@
 
 from harness.analysis import RunSummary
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, calls_of, collective_groups
-from harness.analysis.latency import MUCH, LatencyBandwidth
+from harness.analysis.latency import MUCH, Piece
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import THESE_MINUTES
 from harness.report.words.text import (
@@ -35,11 +35,31 @@ ROOM = (
     (0, ("size B", "op", "time µs", "algbw GB/s", "busbw GB/s", "wrong")),
 )
 """From how many columns of a terminal which columns of the table have room."""
-FITS_ROOM = (176, ("collective", "between", "op", "α µs", "β GB/s", "largest residual", "the line"))
-"""Below so many columns of a terminal, those of the table of latencies that have room."""
+_FITS = (
+    Head("collective", False),
+    Head("between", False),
+    Head("op", False),
+    Head("α µs"),
+    Head(f"α, {OWN_INTERVAL}"),
+    Head("β GB/s"),
+    Head(f"β, {OWN_INTERVAL}"),
+    Head("sizes", False),
+    Head("largest residual"),
+    Head("the line", False),
+)
+FITS_ROOM = (
+    (176, tuple(column.name for column in _FITS)),
+    (100, ("collective", "between", "op", "α µs", "β GB/s", "sizes", "largest residual", "the line")),
+    (0, ("collective", "between", "op", "α µs", "β GB/s", "sizes", "the line")),
+)
+"""The same of the table of latencies."""
 _SHARED_MEMORY = (
     " Virtual devices on the processor share its memory: a copy from one to another hands on the same bytes and moves "
     "none, which a broadcast consists of."
+)
+_PIECES = (
+    " Where one line does not hold for all sizes, each range of them has its own: α of the smallest is the latency and "
+    "β of the largest the bandwidth. α of larger sizes is where their line would begin; nothing takes that time."
 )
 TRACED = "of a traced function"
 """What a call is under TensorFlow, and what goes without saying of records that do not say."""
@@ -53,44 +73,36 @@ def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
 
 
 def latency_table(summary: RunSummary) -> Table:
-    """t = α + S/β of each curve of each group; without rows where too few sizes were measured."""
-    columns = (
-        Head("collective", False),
-        Head("between", False),
-        Head("op", False),
-        Head("α µs"),
-        Head(f"α, {OWN_INTERVAL}"),
-        Head("β GB/s"),
-        Head(f"β, {OWN_INTERVAL}"),
-        Head("sizes", False),
-        Head("largest residual"),
-        Head("the line", False),
-    )
-    note = (
-        "t = α + S/β over the sizes S, fitted to the times of each block; intervals are Student's t over blocks. A "
-        f"residual is what a size takes longer than the line says; where it is above {percent(MUCH)} beyond doubt the "
-        "line does not hold."
-    )
-    rows = [
-        tuple(map(printable, (group.collective, group.between, curve.name, *_fit_row(line))))
+    """t = α + S/β of each curve of each group, a row a piece; without rows where too few sizes were measured."""
+    fits = [
+        (group, curve, line)
         for group in collective_groups(summary)
         for curve in group.curves
         if (line := curve.line) is not None
     ]
-    return Table("Latency and bandwidth", columns, tuple(rows), note)
+    note = (
+        "t = α + S/β over the sizes S, fitted to the times of each block; intervals are Student's t over blocks. A "
+        f"residual is what a size takes longer than the line says; where it is above {percent(MUCH)} beyond doubt the "
+        f"line does not hold.{_PIECES if any(len(line.pieces) > 1 for _, _, line in fits) else ''}"
+    )
+    rows = [
+        tuple(map(printable, (group.collective, group.between, curve.name, *_fit_row(piece))))
+        for group, curve, line in fits
+        for piece in line.pieces
+    ]
+    return Table("Latency and bandwidth", _FITS, tuple(rows), note)
 
 
-def _fit_row(line: LatencyBandwidth) -> tuple[str, ...]:
-    alpha, worst = line.latency_s, line.worst
-    low, high = line.bandwidth_limits
-    sizes = [residual.size for residual in line.residuals]
+def _fit_row(piece: Piece) -> tuple[str, ...]:
+    alpha, worst = piece.latency_s, piece.worst
+    low, high = piece.bandwidth_limits
     known = alpha.low is not None
     return (
         _scaled(alpha.value, _MICRO),
         f"[{_scaled(alpha.low, _MICRO)} – {_scaled(alpha.high, _MICRO)}]" if known else "no interval",
-        _scaled(line.bandwidth, _GIGA),
+        _scaled(piece.bandwidth, _GIGA),
         f"[{_scaled(low, _GIGA)} – {_scaled(high, _GIGA, '∞')}]" if known else "no interval",
-        f"{_bytes(sizes[0])} – {_bytes(sizes[-1])}",
+        f"{_bytes(piece.smallest)} – {_bytes(piece.largest)}",
         f"{100 * worst.share.value:+.0f} % at {_bytes(worst.size)}",
         f"does not hold at {_bytes(worst.size)}" if worst.beyond_doubt else "not contradicted",
     )

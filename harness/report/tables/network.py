@@ -9,9 +9,10 @@ from harness.visible import printable
 
 NOTE = (
     "Round trip and bandwidth were measured by TCP between the first two hosts when the network was built. Expected: "
-    "the step on the fastest network of the same delay, plus the difference in the ring's cost 2(n−1)α + 2((n−1)/n)Sβ "
-    "at the measured latency and bandwidth. A step that is clearly shorter hides communication behind computing. Where "
-    "a no-strategy base case was measured, the throughput is its throughput times the speed-up, whose interval this is."
+    "the step on the fastest network of the same delay, plus the difference in the ring's cost, R round trips and "
+    "2((n−1)/n)S bytes at the measured bandwidth, R being 2 for n = 2 and else n + ½. A step that is clearly shorter "
+    "hides communication behind computing. Where a no-strategy base case was measured, the throughput is its "
+    "throughput times the speed-up, whose interval this is."
 )
 
 

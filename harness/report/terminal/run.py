@@ -94,8 +94,8 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     keep = next(names for least, names in _ROOM if width >= least)
     tables = _collectives(collective_tables(summary), width)
     if (fits := latency_table(summary)).rows:
-        chosen = fits if width >= FITS_ROOM[0] else _only(fits, FITS_ROOM[1])
-        tables.append(_noted(chosen, fits.note, width))
+        names = next(names for least, names in FITS_ROOM if width >= least)
+        tables.append(_noted(_only(fits, names), fits.note, width))
     for work in summary.workloads:
         if of_collectives(work):
             continue
