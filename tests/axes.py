@@ -15,6 +15,7 @@ from harness.spec.collective import GRADIENTS, CollectiveCell
 from harness.spec.entry import Axis
 from harness.spec.grouping import SIZE
 from harness.spec.work import TAG
+from harness.trial.engines import catalogue_of
 
 CATALOGUE = load_catalogue()
 PLAIN: dict[str, Any] = {"model": "mlp", "optimizer": "sgd", "strategy": "none", "replicas": 1, "batch_size": 8}
@@ -54,8 +55,9 @@ def _spec(plain: Mapping[str, Any], entry: Axis, key: str, value: Any) -> Sweep:
 
 
 def cell_of(sweep: Sweep) -> Cell:
-    """The cell that `sweep` asks for."""
-    matrix = expand(sweep, CATALOGUE)
+    """The cell that `sweep` asks for; a strategy that TensorFlow lacks is its engine's."""
+    [engine], lacked = sweep.asked("engine"), {*sweep.asked("strategy")} - CATALOGUE.strategies.keys()
+    matrix = expand(sweep, catalogue_of(engine) if lacked else CATALOGUE)
     [cell] = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     return cell
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from harness.analysis.summary import CellSummary, RunSummary
 from harness.errors import UsageError
-from harness.spec.axes import TABLE
+from harness.spec.axes import ENGINE, TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.cell import Cell, TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE
 
 FASTEST, DISTRIBUTED = "the fastest", "the fastest on several replicas"
-DEFAULT_OP, BASE = "TensorFlow's default op", "the base case"
+DEFAULT_OP, OF_ENGINE, BASE = "TensorFlow's default op", "its engine's default op", "the base case"
 FaultOf = Callable[[Cell], str | None]
 """Why a cell cannot be taken apart; None where it can."""
 
@@ -52,7 +52,8 @@ def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: Fault
         roles.append((distributed, DISTRIBUTED))
     about = distributed or fastest
     plain = about.model_copy(update={key: TABLE[key].base for key in SIDE_BY_SIDE})
-    for cell, role in ((plain, DEFAULT_OP), (training_base_of(about), BASE)):
+    default = DEFAULT_OP if plain.engine == ENGINE else OF_ENGINE
+    for cell, role in ((plain, default), (training_base_of(about), BASE)):
         there = summary.by_id.get(cell.cell_id)
         if there is not None and _is_taken(there, fault_of, passed_over):
             roles.append((cell, role))

@@ -13,17 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness import registry
 from harness.spec import calls
-from harness.spec.entry import (
-    Asked,
-    Axis,
-    Setting,
-    Spelling,
-    Takers,
-    entries,
-    in_the_head,
-    left_out,
-    settings,
-)
+from harness.spec.entry import Asked, Axis, Setting, Spelling, Takers, entries, in_the_head, left_out, settings
 from harness.spec.mesh import Mesh
 from harness.spec.mesh import split_values as split_meshes
 from harness.spec.network import canonical, join_values, order_of
@@ -64,6 +54,7 @@ SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
+CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles")
 COLLECTIVES = ("collective",)
 PIPELINES = ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
@@ -174,6 +165,11 @@ class Axes(BaseModel):
         tried=("num_packs=0", "num_packs=2"), tried_with={**TWO_REPLICAS, "cross_device_op": "hierarchical_copy"},
         shown_by=(*PROGRAM, "executed.packs"),
     )] = "default"
+    cycle_time: Annotated[Whole, Axis(
+        help="milliseconds from one cycle of Horovod to the next, in which it joins what is ready; 0 is its own, 1",
+        asked=(0,), value=Natural, takers=CYCLES, base=0, competes=True, idle=_one_replica, late=False, tried=(0, 5),
+        tried_with={"engine": "horovod", "strategy": "data_parallel", "workers": 2}, shown_by=("executed.unlike",),
+    )] = 0
     model: Annotated[str, Axis(
         works=FEEDING,
         help="{names}, some with sizes, such as transformer(layers=4,width=128); keras:NAME of keras.applications, or "

@@ -5,8 +5,8 @@ wants to know of them, so that it depends on no engine.
 """
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -37,6 +37,8 @@ class StrategyTraits:
     """What it packs gradients by, whatever the op; None leaves that to the op."""
     collectives: bool = False
     """Its collectives are measured by themselves."""
+    cycles: bool = False
+    """Its processes ask each other in cycles what is ready to be reduced, of a length that can be chosen."""
     instruments: bool = False
     """In its programs, what an instrument of `explain` lacks can be told from the rest."""
     max_replicas: int | None = None
@@ -132,6 +134,10 @@ class Catalogue:
     """A model that no card has room for, by which `doctor --prove` sees how that ends; empty is none."""
     plants: bool = False
     """Whether a slow-down can be planted in its programs."""
+    instruments: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By loop, the instruments of `explain` that its steps have, where the strategy has any."""
+    levers: frozenset[str] | None = None
+    """Keys of a cell that change anything with this engine, by which `explain` advises; None is all."""
     data_fault: Callable[[str, Path], str | None] = _may_exist
     """Why there is no data set of a name beside the registered ones, prepared in that folder or to be had; None where
     there may be one. Asks no network."""

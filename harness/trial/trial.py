@@ -72,7 +72,7 @@ class Trial(Attempt):
         self._outcome.trace = tracer.record if tracer else None
         self._enter("check")
         if self._request.instrument:
-            self._outcome.executed = trainer.executed()
+            self._outcome.executed = self._executed(trainer)
             self._outcome.final_loss = clock.losses[-1]
             self._checks.gate = "instrument"
             return

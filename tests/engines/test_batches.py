@@ -1,6 +1,7 @@
 """The engine's input, which is NumPy's: batches, their order, and images in the model's size."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -57,6 +58,21 @@ def test_the_record_names_the_stages() -> None:
     assert data("digits").stages == ["Digits(1797)", "Shuffle(1797)", "Batch(64)", "Prefetch(2)"]
     assert data("digits", ahead=0).stages[-1] == "Batch(64)"
     assert data("synthetic").stages == ["Synthetic", "Batch(64)", "OnDevices"]
+
+
+def test_what_may_be_ready_before_a_step_asks_is_what_is_made_ahead_and_what_a_thread_waits_to_hand_over() -> None:
+    placed: list[int] = []
+    in_thread = Data("digits", SHAPE, 64, 1, ahead=3, thread=True)
+    stream = in_thread.batches(lambda batch: placed.append(len(batch[1])))
+    for _ in range(GATE_UPDATES + 1):
+        next(stream)
+    end = time.monotonic() + 10
+    while len(placed) < GATE_UPDATES + 1 + in_thread.ahead and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(0.05)  # in which more would be placed
+    assert len(placed) == GATE_UPDATES + 1 + in_thread.ahead
+    assert data("digits", ahead=3).ahead == 3
+    assert Data("digits", SHAPE, 64, 1, ahead=0, thread=True).ahead == 0
 
 
 def test_an_image_of_one_colour_keeps_it_in_every_size() -> None:

@@ -25,12 +25,17 @@ from tests.preloaded import handed_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("axes")]
 ENGINE = "engine"
-"""It has processes of its own: `tests/engines/test_several.py` sees that it takes hold."""
+"""It has processes of its own: `tests/engines/test_several.py` sees that it takes hold, and the tests of an engine that
+axes do which are tried with it."""
 FAR_APART = 2.0
 """Measured figures differ between equal trials too: only a difference by such a factor shows anything."""
 
 PAIRS: dict[str, tuple[Axis, Callable[[], tuple[Cell, Cell]]]] = {
-    **{key: (axis, partial(pair_of, key)) for key, axis in TABLE.items() if key != ENGINE},
+    **{
+        key: (axis, partial(pair_of, key))
+        for key, axis in TABLE.items()
+        if key != ENGINE and ENGINE not in axis.tried_with
+    },
     **{
         f"collective {key}": (OF_COLLECTIVES[key], partial(collectives_of, key))
         for key in KEYS_OF_COLLECTIVES

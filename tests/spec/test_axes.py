@@ -241,7 +241,9 @@ def test_an_axis_beside_the_program_that_took_no_hold_by_the_record_makes_one_ex
     def alike(record: TrialRecord) -> TrialRecord:
         input_ops = ["TensorSlice", "Repeat"] if recorded else []
         trained_by = "jax" if recorded else ""
-        ran = Executed(fingerprint="one program", input=input_ops, xla_clusters=int(recorded), engine=trained_by)
+        told = {"packs": "joined in one way"} if recorded else {}
+        shown = {"input": input_ops, "xla_clusters": int(recorded), "engine": trained_by, "unlike": told}
+        ran = Executed(fingerprint="one program", **shown)
         on = Resources(logical_devices=["CPU:0"], intra_op_threads=1 if recorded else 0)
         return record.model_copy(update={"executed": ran, "resources": on})
 

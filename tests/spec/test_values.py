@@ -28,6 +28,7 @@ FLAGS = {
     "cross_device_op": "auto,my.ops:ring",
     "num_packs": "0,2",
     "bytes_per_pack": "1024",
+    "cycle_time": "5",
     "model": "mlp",
     "data": "digits,tfds:mnist",
     "precision": "mixed_bfloat16",
@@ -86,6 +87,7 @@ batch_scope = ["per_replica", "global"]
 cross_device_op = ["auto", "my.ops:ring"]
 num_packs = [0, 2]
 bytes_per_pack = 1024
+cycle_time = 5
 model = "mlp"
 data = ["digits", "tfds:mnist"]
 precision = "mixed_bfloat16"

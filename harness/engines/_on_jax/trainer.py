@@ -71,6 +71,6 @@ class OnJaxTrainer(SameWorkTrainer):
         return mean(value, self._request)
 
 
-def check(request: Request, title: str) -> None:
-    """Unsupported, with the reason, for what the engine of a title does not do."""
-    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA")
+def check(request: Request, title: str, taken_apart: bool = False) -> None:
+    """Unsupported, with the reason, for what the engine of a title does not do; see `refuse_what_is_tensorflows`."""
+    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA", taken_apart)

@@ -15,4 +15,5 @@ def load_catalogue() -> Catalogue:
         {name: f"gradients travel in {of.dtype}, by hvd.Compression.{of.name}" for name, of in COMPRESSIONS.items()},
         {name: loop.summary for name, loop in loops().items()},
         first="tape",
+        cycles=True,
     )

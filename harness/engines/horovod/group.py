@@ -15,6 +15,8 @@ INTERFACE = "HOROVOD_GLOO_IFACE"
 """The variable that names the interface that Gloo exchanges over; see `enter`."""
 FUSION = "HOROVOD_FUSION_THRESHOLD"
 """The variable with the bytes that Horovod joins at most, of all gradients that are ready in a cycle."""
+CYCLE = "HOROVOD_CYCLE_TIME"
+"""The variable with the milliseconds from one cycle to the next."""
 
 
 def enter(member: Membership) -> None:

@@ -38,8 +38,8 @@ UNLIKE: dict[str, str] = {
     "data": "the same digits in another order",
 }
 """What is not as under TensorFlow."""
-FUSED = "Horovod joins gradients as they are ready, up to {} bytes, whatever the program says"
-ITS_DEFAULT = str(128 * 2**20)
+FUSED = "Horovod joins gradients that are ready in a cycle of {} ms, up to {} bytes, whatever the program says"
+ITS_CYCLE, ITS_DEFAULT = "1", str(128 * 2**20)
 
 
 class AgreedPace:
@@ -66,6 +66,8 @@ class HorovodTrainer(ReplicaAProcess):
         if cell.packing != "default":
             size = int(cell.packing.partition("=")[2])
             os.environ[group.FUSION] = str(size or sum(4 * int(np.prod(v.shape)) for v in model.trainable_variables))
+        if cell.cycle_time:
+            os.environ[group.CYCLE] = str(cell.cycle_time)
         if request.member is not None:
             group.begin(request.member, request.others_limit_s)
         shape, ahead = architectures()[cell.model].input_shape, cell.prefetch
@@ -136,13 +138,13 @@ class HorovodTrainer(ReplicaAProcess):
 
     def executed(self) -> Executed:
         """The traced step, and the input. How many reductions become of its gradients is not in the program; the most
-        bytes that are joined make it another one."""
+        bytes that are joined and the length of a cycle make it another one."""
         found = inspect(self._way.program(), self._cell)
         told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
         if found.packs:
-            most = os.environ.get(group.FUSION, ITS_DEFAULT)
-            made_of = hashlib.sha256(f"{found.fingerprint} {most}".encode()).hexdigest()[:16]
-            fused = {"packs": FUSED.format(most)}
+            joined = os.environ.get(group.CYCLE, ITS_CYCLE), os.environ.get(group.FUSION, ITS_DEFAULT)
+            made_of = hashlib.sha256(f"{found.fingerprint} {joined}".encode()).hexdigest()[:16]
+            fused = {"packs": FUSED.format(*joined)}
             told |= {"unlike": UNLIKE | fused, "packs": None, "pack_bytes": [], "fingerprint": made_of}
         return found.model_copy(update=told)
 

@@ -1,18 +1,23 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
 from harness.engines.jax.loops import loops
+from harness.record.explain import BARRIER
 from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, catalogue_of
+from harness.trial.same_work.catalogue import NONE, TAKEN_APART, VIRTUAL_CPU, catalogue_of
+
+WITHOUT_BARRIER = tuple(name for name in TAKEN_APART if name != BARRIER)
+"""XLA orders what does not depend on each other as it likes, so that nothing can be made to wait in a program."""
 
 
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
     strategies = (
-        StrategyTraits(NONE, "a plain jitted step on one device", max_replicas=1),
+        StrategyTraits(NONE, "a plain jitted step on one device", max_replicas=1, instruments=True),
         StrategyTraits(
             "data_parallel",
             "weights on every device, batches cut over them, as the loop says",
             collectives=True,
+            instruments=True,
             devices=(VIRTUAL_CPU,),
         ),
         StrategyTraits(
@@ -20,13 +25,16 @@ def load_catalogue() -> Catalogue:
             "the same over the devices of several processes, which exchange over Gloo",
             multi_worker=True,
             collectives=True,
+            instruments=True,
             devices=(VIRTUAL_CPU,),
             no_faults="faults of JAX's jobs are not done",
         ),
     )
+    ways = {name: loop.summary for name, loop in loops().items()}
     return catalogue_of(
         "host platform devices; they share its cores",
         strategies,
         {"auto": "XLA's choice"},
-        {name: loop.summary for name, loop in loops().items()},
+        ways,
+        dict.fromkeys(ways, WITHOUT_BARRIER),
     )

@@ -1,22 +1,26 @@
 """A cell under JAX, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.engines._on_jax.devices import in_order, set_up
 from harness.engines._on_jax.executed import inspect
 from harness.engines._on_jax.model import TrainedModel
 from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
+from harness.engines.jax.instruments import held_by, lowered_without
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.models import models
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
+from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
+from harness.trial.instruments import Holds
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
+from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.sums import judge_sums, known_values
@@ -30,13 +34,28 @@ PLAIN = "jit"
 """The loop whose step is written for one device."""
 
 
-class JaxTrainer(OnJaxTrainer):
+class Program(NamedTuple):
+    """A step as XLA gets it, and as it is compiled."""
+
+    lowered: Any
+    compiled: Any
+
+    @classmethod
+    def of(cls, lowered: Any) -> "Program":
+        """Compiled here."""
+        return cls(lowered, lowered.compile())
+
+
+class JaxTrainer(TakenApart, OnJaxTrainer):
     """See `harness.protocol.engine.Trainer`."""
+
+    _instead: Program | None = None
+    """Of the instrument that is timed."""
 
     def __init__(self, request: Request) -> None:
         import numpy as np
 
-        check(request, "JAX")
+        check(request, "JAX", taken_apart=True)
         cell = request.training
         self._request, self._devices = request, set_up(request)
         model = models()[cell.model]
@@ -95,30 +114,52 @@ class JaxTrainer(OnJaxTrainer):
 
     def run(self, pace: Pace) -> None:
         """Batch after batch. Steps are issued and not waited for, as JAX does it."""
-        batches = self._data.batches(self._loop.placed)
-        while steps := pace.begin():
-            for _ in range(steps):
-                loss = self._step(*next(batches))
-            pace.end(loss)
+        self._run(pace, lambda loss: loss)
+
+    def _placed(self, share: Any) -> tuple[Any, Any]:
+        return self._loop.placed(share)
+
+    def _without(self, name: str) -> Step:
+        import numpy as np
+
+        x, y = self._placed(self._data.share_of(self._data.gate[0]))
+        own = self._request.training.replicas
+        rows = [np.zeros((own, *weight.shape), np.float32) for weight in self._weights] if name == REDUCTION else []
+        sent = self._loop.in_parts(rows) if rows else None
+        self._instead = Program.of(lowered_without(name, self._loop, self._state, sent or x, y))
+        compiled = self._instead.compiled
+
+        def step(x: Any, y: Any) -> Any:
+            self._state, loss, _ = compiled(self._state, sent or x, y)
+            return loss
+
+        return step
+
+    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+        import numpy as np
+
+        before = [np.array(in_order(weight)[0].data) for weight in self._weights]
+        step(*batch)
+        after = [np.asarray(in_order(weight)[0].data) for weight in self._weights]
+        changes = sum(not np.array_equal(*pair) for pair in zip(before, after, strict=True))
+        program = self._whole if step == self._step or self._instead is None else self._instead
+        return held_by(program.compiled, changes)
 
     def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
         """By what was compiled, which takes no arguments of other types."""
-        loss = float(self._step(*self._loop.placed(batch)))
+        loss = float(self._step(*self._placed(batch)))
         self.synchronise()
         return KnownStep(loss, same_program=True)
 
     @functools.cached_property
-    def _lowered(self) -> Any:
-        return self._loop.lowered(self._state, *self._loop.placed(self._data.share_of(self._data.gate[0])))
-
-    @functools.cached_property
-    def _compiled(self) -> Any:
-        return self._lowered.compile()
+    def _whole(self) -> Program:
+        batch = self._placed(self._data.share_of(self._data.gate[0]))
+        return Program.of(self._loop.lowered(self._state, *batch))
 
     def _step(self, x: Any, y: Any) -> Any:
-        self._state, loss = self._compiled(self._state, x, y)
+        self._state, loss = self._whole.compiled(self._state, x, y)
         return loss
 
     def executed(self) -> Executed:
-        """The compiled step, and the input."""
-        return inspect(self._lowered, self._compiled, self._data.stages, {**UNLIKE, **self._remarks})
+        """The compiled program that is timed, and the input."""
+        return inspect(*(self._instead or self._whole), self._data.stages, {**UNLIKE, **self._remarks})

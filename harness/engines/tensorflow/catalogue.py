@@ -8,7 +8,11 @@ from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, optimizer_text, workloads
 from harness.engines.tensorflow.workloads import unknown as unknown_model
+from harness.record.explain import INSTRUMENTS
 from harness.spec.catalogue import Catalogue
+
+INSTRUMENTED = "custom"
+"""The one loop whose steps can be taken apart."""
 
 
 def load_catalogue() -> Catalogue:
@@ -23,6 +27,7 @@ def load_catalogue() -> Catalogue:
         loops={name: kind.summary for name, kind in loops().items()},
         oversized="harness.engines.tensorflow.workloads.oversized:make_model",
         plants=True,
+        instruments={INSTRUMENTED: tuple(INSTRUMENTS)},
         data_fault=unknown,
         model_fault=unknown_model,
         model_text=model_text,

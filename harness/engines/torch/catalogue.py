@@ -3,7 +3,7 @@
 from harness.engines.torch.loops import loops
 from harness.engines.torch.loops.ddp_hook import COMPRESSIONS
 from harness.spec.catalogue import Catalogue
-from harness.trial.same_work.catalogue import replicas_are_processes
+from harness.trial.same_work.catalogue import TAKEN_APART, replicas_are_processes
 
 
 def load_catalogue() -> Catalogue:
@@ -15,4 +15,5 @@ def load_catalogue() -> Catalogue:
         {name: f"gradients travel in {of.dtype}, by DDP's {of.hook}" for name, of in COMPRESSIONS.items()},
         {name: loop.summary for name, loop in loops().items()},
         first="ddp",
+        instruments=TAKEN_APART,
     )

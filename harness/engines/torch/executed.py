@@ -5,6 +5,7 @@ from typing import Any
 
 from harness.engines.torch.loops.base import Averaging
 from harness.record.trial import Executed
+from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import ANOTHER_START
 
 UNLIKE = {
@@ -30,3 +31,12 @@ def inspect(averaging: Averaging, optimizer: Any, stages: list[str], remarks: di
         input=stages,
         unlike={**UNLIKE, **remarks},
     )
+
+
+def of_instrument(whole: Executed, name: str, holds: Holds) -> Executed:
+    """What ran of a step that lacks something, by what was counted of it."""
+    sums, same = holds.bytes_added_up, holds.bytes_added_up == sum(whole.pack_bytes)
+    sizes = whole.pack_bytes if same else [sums] if sums else []
+    made_of = f"{whole.fingerprint} {name}"
+    told = {"operations": dict(holds.reductions), "packs": len(sizes), "pack_bytes": sizes}
+    return whole.model_copy(update={**told, "fingerprint": hashlib.sha256(made_of.encode()).hexdigest()[:16]})

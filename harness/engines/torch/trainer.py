@@ -1,7 +1,7 @@
 """A cell under PyTorch, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from harness.engines.torch import group
-from harness.engines.torch.executed import inspect
+from harness.engines.torch.executed import inspect, of_instrument
+from harness.engines.torch.instruments import held_by, loss_of, step_without
 from harness.engines.torch.loops import Averaging, loops
 from harness.engines.torch.loops.ddp_hook import COMPRESSIONS
 from harness.engines.torch.models import built
@@ -21,9 +22,11 @@ from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
+from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
+from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
@@ -32,11 +35,11 @@ Array = np.ndarray[Any, Any]
 UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
 
 
-class TorchTrainer(ReplicaAProcess):
+class TorchTrainer(TakenApart, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     def __init__(self, request: Request) -> None:
-        refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here")
+        refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here", taken_apart=True)
         cell = request.training
         self._request, self._cell = request, cell
         group.set_up(request)
@@ -49,7 +52,7 @@ class TorchTrainer(ReplicaAProcess):
         self._names = [name for name, _ in self._module.named_parameters()]
         self._layout = StateOrder(self._names, self._statistics, OPTIMIZERS[cell.optimizer].slots, 0)
         self._last: tuple[Any, Any] | None = None
-        x, y = placed(*self._data.share_of(self._data.gate[0]))
+        x, y = self._placed(self._data.share_of(self._data.gate[0]))
         self._averaging.settle(lambda called: functional.cross_entropy(called(x), y))
 
     def _around(self, module: Any) -> Averaging:
@@ -105,24 +108,29 @@ class TorchTrainer(ReplicaAProcess):
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""
-        batches: Iterator[tuple[Any, Any]] = self._data.batches(lambda batch: placed(*batch))
-        while steps := pace.begin():
-            for _ in range(steps):
-                loss = self._step(*next(batches))
-            pace.end(MeanLoss(loss, self.agree))
+        self._run(pace, lambda loss: MeanLoss(loss, self.agree))
+
+    def _placed(self, share: Any) -> tuple[Any, Any]:
+        return placed(*share)
+
+    def _without(self, name: str) -> Step:
+        return step_without(name, self._averaging, self._counted)
+
+    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+        return held_by(step, batch, self._averaging)
 
     def _step(self, x: Any, y: Any) -> Any:
         """One update; the loss of this process's share."""
         self._last = x, y
         self._counted.optimizer.zero_grad()
-        loss = functional.cross_entropy(self._averaging.called(x), y)
+        loss = loss_of(self._averaging, x, y)
         loss.backward()
         self._averaging.after_backward()
         self._counted.optimizer.step()
         return loss.detach()
 
     def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
-        loss = self._step(*placed(*batch))
+        loss = self._step(*self._placed(batch))
         return KnownStep(self.agree(float(loss)), same_program=True)
 
     def _mean(self, value: float) -> float:
@@ -133,11 +141,12 @@ class TorchTrainer(ReplicaAProcess):
         x, y = self._last
         self._counted.optimizer.zero_grad()
         with self._averaging.unsynchronised():
-            functional.cross_entropy(self._averaging.called(x), y).backward()
+            loss_of(self._averaging, x, y).backward()
 
     def executed(self) -> Executed:
         """The reductions of a step, and the input."""
-        return inspect(self._averaging, self._counted.optimizer, self._data.stages, self._remarks)
+        found = inspect(self._averaging, self._counted.optimizer, self._data.stages, self._remarks)
+        return found if self._holds is None else of_instrument(found, self._instrument, self._holds)
 
 
 class _Products(nn.Module):  # type: ignore[misc]  # PyTorch is not there to be looked at

@@ -5,10 +5,13 @@ from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
+from harness.errors import HarnessError
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, significant
+from harness.spec.axes import ENGINE
 from harness.spec.cell import cell_names
+from harness.trial.engines import catalogue_of
 from harness.visible import printable
 
 MEANING: Mapping[PartName, str] = {
@@ -45,6 +48,19 @@ LEVERS: Mapping[str, str] = {
     "contention": "fewer replicas, or more cores for each",
     "compute": "--precision mixed_bfloat16 or --xla where the device is faster at them, or a smaller model",
 }
+"""Of TensorFlow's cells."""
+OF_OTHERS: Mapping[str, Mapping[str, str]] = {
+    "input": {"prefetch": "more batches ahead (--prefetch)"},
+    "communication": {
+        "bytes_per_pack": "another --bytes-per-pack",
+        "batch_size": "a larger --batch-size: as much is added up for more",
+    },
+    "update": {"optimizer": "an optimizer that does less (--optimizer)"},
+    "dispatch": {"batch_size": "a larger --batch-size"},
+    "contention": {"workers": "fewer replicas, or more cores for each"},
+    "compute": {"model": "a smaller model"},
+}
+"""Of the cells of other engines, by the key that an engine must know what to do with."""
 METHOD = (
     "Each block has a fresh trial of the step, and of the same with one thing left out, alive together and taking "
     "turns. Every trial proves its first updates; then an instrument goes on with a program that is held against the "
@@ -117,7 +133,20 @@ def _answer(found: Explanation) -> str:
             share = next(s for s in overheads if s.name == bound)
             more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
-    return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}. Try {LEVERS[share.name]}."
+    return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}.{_advice(share, found)}"
+
+
+def _advice(share: StepPart, found: Explanation) -> str:
+    """What makes a part smaller, of what the cell's engine has."""
+    engine = str(found.cell.get("engine"))
+    if engine == ENGINE:
+        return f" Try {LEVERS[share.name]}."
+    try:
+        levers = catalogue_of(engine).levers
+    except HarnessError:  # an engine of somebody's own, who is not here
+        return ""
+    words = [words for key, words in OF_OTHERS[share.name].items() if levers is None or key in levers]
+    return f" Try {', or '.join(words)}." if words else ""
 
 
 def _differences(found: Explanation) -> str:

@@ -30,7 +30,7 @@ from harness.record.store import RunStore
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import only_engine_of
+from harness.run.request import engine_for
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.bases import training_base_of
@@ -46,15 +46,22 @@ fifth more, and two cells take under four minutes."""
 MOST_CELLS = 8
 
 
-def no_instruments(cell: Cell) -> str | None:
-    """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can."""
+def no_instruments(cell: Cell, engine: str = "") -> str | None:
+    """Why a cell's step cannot be taken apart, which begins with the key that is in the way; None where it can.
+
+    `engine` is what trains, where the cell does not say so itself.
+    """
     if not isinstance(cell, TrainingCell):
         return "work: explain takes trainings of a model, whose steps it knows"
-    able = sorted(_with_instruments(catalogue_of()), key=TABLE["strategy"].rank)
+    catalogue = catalogue_of(engine or cell.engine)
+    able = sorted(_with_instruments(catalogue), key=TABLE["strategy"].rank)
+    if not able:
+        known = " or ".join(engines_that(_with_instruments))
+        return f"engine: given {engine or cell.engine!r}, expected {known}: instruments are of its programs"
     if cell.strategy not in able:
         return f"strategy: '{cell.strategy}' has no instruments; expected one of {', '.join(able)}"
-    if cell.loop != "custom":
-        return f"loop: '{cell.loop}' has no instruments; expected custom"
+    if cell.loop not in catalogue.instruments:
+        return f"loop: '{cell.loop}' has no instruments; expected {' or '.join(catalogue.instruments)}"
     if cell.asynchronous and cell.updates != "locked":
         return f"updates: '{cell.updates}' has no instruments; expected locked"
     return None
@@ -74,10 +81,6 @@ class ExplainSettings:
 
     def __post_init__(self) -> None:
         """UsageError for what has no instruments."""
-        engine = only_engine_of(self.sweep)
-        if engine not in (able := engines_that(_with_instruments)):
-            known = " or ".join(able)
-            raise UsageError(f"engine: given {engine!r}, expected {known}: instruments are of its programs")
         if len(self.cells) > MOST_CELLS:
             raise UsageError(
                 f"explain: {len(self.cells)} cells are asked for, expected at most {MOST_CELLS}: give axes fewer values"
@@ -85,37 +88,46 @@ class ExplainSettings:
         if self.sweep.trials < 2:
             raise UsageError("trials: given 1, expected at least 2: how sure a part is, its spread over blocks says")
         for cell in self.cells:
-            if fault := no_instruments(cell):
+            engine = engine_for(cell, self.sweep)
+            if fault := no_instruments(cell, engine):
                 raise UsageError(fault)
-        must_live_together(self.cells, engine)
+            must_live_together([cell], engine)
 
     def plan(self) -> ExplainPlan:
         """Every family and its arms."""
-        return ExplainPlan(families=[_family(cell) for cell in self.cells], blocks=self.sweep.trials)
+        families = [_family(cell, engine_for(cell, self.sweep)) for cell in self.cells]
+        return ExplainPlan(families=families, blocks=self.sweep.trials)
 
 
-def _family(cell: TrainingCell) -> FamilyRecord:
+def _family(cell: TrainingCell, engine: str) -> FamilyRecord:
     several = cell.replicas_in_sync > 1
-    names = [WHOLE, *_instruments_of(cell), *([ALONE] if several else [])]
+    names = [WHOLE, *_instruments_of(cell, engine), *([ALONE] if several else [])]
     alone = alone_of(cell).cell_id if several else None
     return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone, at_once=cell.workers if cell.asynchronous else 1)
 
 
-def _instruments_of(cell: TrainingCell) -> list[str]:
+def _instruments_of(cell: TrainingCell, engine: str) -> list[str]:
     if cell.asynchronous:
         return list(OF_SERVERS)
+    has = catalogue_of(engine).instruments[cell.loop]
     left_out = {NO_PULL, NO_PUSH}
     left_out |= set() if cell.replicas_in_sync > 1 else {NO_REDUCTION, REDUCTION}
     left_out |= set() if cell.workers > 1 else {BARRIER}
-    return [name for name in INSTRUMENTS if name not in left_out]
+    return [name for name in INSTRUMENTS if name in has and name not in left_out]
 
 
 def alone_of(cell: TrainingCell) -> TrainingCell:
-    """One replica's share of the batch, on a device of its own; of workers that do not wait for each other one."""
+    """One replica's share of the batch, on a device of its own; of workers that do not wait for each other one.
+
+    Where a replica is a process it keeps its strategy, in one process: what a step is called by is no contention.
+    """
     if cell.asynchronous:
         return cell.model_copy(update={"workers": 1})
     size = cell.replica_batch_size
     share = {"batch_scope": "per_replica", "batch_size": size, "global_batch_size": size}
+    traits = catalogue_of(cell.engine).strategies.get(cell.strategy)
+    if traits is not None and traits.replica_a_process:
+        return cell.model_copy(update={"workers": 1, "network": TABLE["network"].base, **share})
     return training_base_of(cell).model_copy(update=share)
 
 
@@ -184,7 +196,8 @@ class ExplainRun(TrialRun):
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         cell = self._cells[family.cell_of(name)]
-        arm = Arm.of(name, cell, self.store.manifest.sweep, self.zygotes[only_engine_of(self.store.manifest.sweep)])
+        sweep = self.store.manifest.sweep
+        arm = Arm.of(name, cell, sweep, self.zygotes[engine_for(cell, sweep)])
         instrument = FORWARD_BACKWARD if name == ALONE else name if name in INSTRUMENTS else ""
         return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
 

@@ -29,7 +29,7 @@ class Lever:
     """KEY=VALUE, a key of a spec."""
 
 
-def levers_of(found: Sequence[Explanation], catalogue: Catalogue) -> list[Lever]:
+def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCell], Catalogue]) -> list[Lever]:
     """Of the cells with most to win first; of a cell the first lever of each part in question, then the second ones.
 
     In question are the parts that bind the step, or could where that is undecided. Of a step that its own computation
@@ -39,12 +39,19 @@ def levers_of(found: Sequence[Explanation], catalogue: Catalogue) -> list[Lever]
     of_cells.sort(key=lambda of: -max(map(_gain, of[0]), default=0.0))
     levers: dict[Lever, None] = {}
     for parts, cell in of_cells:
-        texts = [[(part.name, text) for text in _OF_PARTS[part.name](cell, catalogue)] for part in parts]
+        texts = [[(part.name, text) for text in _of_part(part.name, cell, catalogue_for(cell))] for part in parts]
         once: dict[str, str] = {}
         for name, text in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*texts))):
             once.setdefault(text, name)
         levers.update((Lever(cell, name, text), None) for text, name in once.items())
     return list(levers)
+
+
+def _of_part(part: str, cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    """The levers of a part that the cell's engine knows what to do with."""
+    for setting in _OF_PARTS[part](cell, catalogue):
+        if catalogue.levers is None or setting.partition("=")[0] in catalogue.levers:
+            yield setting
 
 
 def _in_question(found: Explanation) -> list[StepPart]:
@@ -106,10 +113,12 @@ def _of_dispatch(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     yield from _xla(cell, catalogue)
 
 
-def _fewer_replicas(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
-    if cell.asynchronous:
+def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    plain = cell.cross_device_op == "auto" and cell.packing == "default"
+    processes = catalogue.strategies[cell.strategy].replica_a_process
+    if cell.asynchronous or (processes and (cell.workers > 3 or (cell.workers > 1 and plain))):
         yield f"workers={cell.workers // 2}"
-    elif cell.replicas > 3 or (cell.replicas > 1 and cell.cross_device_op == "auto" and cell.packing == "default"):
+    elif cell.replicas > 3 or (cell.replicas > 1 and plain):
         yield f"replicas={cell.replicas // 2}"
 
 

@@ -22,7 +22,7 @@ from harness.run.kinds.decision import settings_for
 from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import only_engine_of
+from harness.run.request import engine_for
 from harness.spec.axes import SETTINGS
 from harness.spec.recipe import flag_of, keys_of, settings_of
 from harness.spec.sweep import Sweep
@@ -40,7 +40,8 @@ def try_levers(
     `progress` makes a listener for each, `say` is told a line before each. Raises Interrupted, with how to go on.
     """
     run = load_run(path)
-    levers = levers_of(explanations_of(run), catalogue_of(only_engine_of(run.manifest.sweep)))
+    sweep = run.manifest.sweep
+    levers = levers_of(explanations_of(run), lambda cell: catalogue_of(engine_for(cell, sweep)))
     if not levers:
         say("nothing to try: no flag is left for what the steps are bound by")
     for lever in levers:
@@ -52,7 +53,7 @@ def try_levers(
             continue
         say(f"trying {lever.setting} on {lever.cell.label}, for its {lever.part}")
         try:
-            _measure(path, run.manifest.sweep, lever, earlier, progress())
+            _measure(path, sweep, lever, earlier, progress())
         except Interrupted as error:
             way = f"python -m harness explain --try --resume {shlex.quote(str(path))}"
             raise Interrupted(f"interrupted; what was measured is kept; go on with: {way}") from error

@@ -69,8 +69,9 @@ class Data:
 
     @property
     def ahead(self) -> int:
-        """Batches that may be ready before a step asks for them; 0 of what stays on the devices."""
-        return 0 if self._stays else self._ahead
+        """Batches that may be ready before a step asks, with the one that a thread waits to hand over; 0 of what
+        stays on the devices."""
+        return 0 if self._stays else self._ahead + (1 if self._thread and self._ahead else 0)
 
     @property
     def stages(self) -> list[str]:

@@ -1,8 +1,10 @@
 """The names of the same work, for the parent: importing this imports no framework."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from harness.environment import usable_cores
+from harness.record.explain import IN_ONE_CALL, INSTRUMENTS, NO_PULL, NO_PUSH
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.architectures import unknown as unknown_model
@@ -11,15 +13,27 @@ from harness.trial.same_work.optimizers import OPTIMIZERS
 
 VIRTUAL_CPU = "virtual-cpu"
 NONE = "none"
+LEVERS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers", "model"})
+"""Keys by which `explain` advises; those of packing are an engine's own."""
+TAKEN_APART = tuple(name for name in INSTRUMENTS if name not in (IN_ONE_CALL, NO_PULL, NO_PUSH))
+"""Instruments of steps that all replicas make together, a call each."""
 
 
 def replicas_are_processes(
-    title: str, alone: str, averaged: str, ops: Mapping[str, str], loops: Mapping[str, str], first: str
+    title: str,
+    alone: str,
+    averaged: str,
+    ops: Mapping[str, str],
+    loops: Mapping[str, str],
+    first: str,
+    instruments: Collection[str] = (),
+    cycles: bool = False,
 ) -> Catalogue:
     """The catalogue of an engine whose replicas are a process each: what a step `alone` is, by what gradients are
-    averaged, and the summaries of its ops and loops, of which `first` is that of a spec that names none."""
+    averaged, and the summaries of its ops and loops, of which `first` is that of a spec that names none; `instruments`
+    are those of `explain` that it has in every loop; `cycles` as in StrategyTraits."""
     strategies = (
-        StrategyTraits(NONE, alone, max_replicas=1),
+        StrategyTraits(NONE, alone, max_replicas=1, instruments=bool(instruments)),
         StrategyTraits(
             "data_parallel",
             f"a process a replica, gradients averaged {averaged} as the loop says: give --workers, not --replicas",
@@ -28,12 +42,15 @@ def replicas_are_processes(
             replica_a_process=True,
             packing="bytes_per_pack",
             collectives=True,
+            instruments=bool(instruments),
+            cycles=cycles,
             devices=(VIRTUAL_CPU,),
             no_faults=f"faults of {title}'s jobs are not done",
         ),
     )
     ordered = {name: loops[name] for name in sorted(loops, key=lambda name: name != first)}
-    return catalogue_of("the processor, shared by processes", strategies, ops, ordered)
+    has = dict.fromkeys(ordered, instruments) if instruments else {}
+    return catalogue_of("the processor, shared by processes", strategies, ops, ordered, has, {"bytes_per_pack"})
 
 
 def _traits(_name: str) -> ModelTraits:
@@ -41,9 +58,15 @@ def _traits(_name: str) -> ModelTraits:
 
 
 def catalogue_of(
-    device: str, strategies: Iterable[StrategyTraits], ops: Mapping[str, str], loops: Mapping[str, str]
+    device: str,
+    strategies: Iterable[StrategyTraits],
+    ops: Mapping[str, str],
+    loops: Mapping[str, str],
+    instruments: Mapping[str, Collection[str]] = MappingProxyType({}),
+    levers: Collection[str] = (),
 ) -> Catalogue:
-    """The catalogue of an engine: its one device, its strategies, and the summaries of its ops and loops."""
+    """The catalogue of an engine: its one device, its strategies, the summaries of its ops and loops, the instruments
+    of each loop, and keys by which `explain` advises beside LEVERS."""
     return Catalogue(
         devices={VIRTUAL_CPU: DeviceTraits(VIRTUAL_CPU, device, cores=usable_cores())},
         strategies={traits.name: traits for traits in strategies},
@@ -52,6 +75,8 @@ def catalogue_of(
         data=SUMMARIES,
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
         loops=loops,
+        instruments=instruments,
+        levers=LEVERS.union(levers),
         data_fault=unknown,
         model_fault=unknown_model,
         model_traits=_traits,

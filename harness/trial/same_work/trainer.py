@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TAKEN = frozenset(
     {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
-    | {"cross_device_op", "packing", "model", "data", "optimizer", "loop", "network", "mesh"}
+    | {"cross_device_op", "packing", "cycle_time", "model", "data", "optimizer", "loop", "network", "mesh"}
     | {"intra_op_threads", "prefetch", "engine"}
 )
 """Keys of a cell that these engines know what to do with. Another is refused where it is not at its default, so that
@@ -193,21 +193,24 @@ def of_this_process(request: Request) -> Resources:
     )
 
 
-def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> None:
-    """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA."""
+def refuse_what_is_tensorflows(request: Request, title: str, compiling: str, taken_apart: bool = False) -> None:
+    """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA, and
+    its steps may be `taken_apart`."""
     cell = request.training
     if cell.precision != "float32":
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
-    refuse_what_is_beside(request, TAKEN, title)
+    refuse_what_is_beside(request, TAKEN, title, taken_apart)
 
 
-def refuse_what_is_beside(request: Request, taken: Collection[str], title: str) -> None:
+def refuse_what_is_beside(request: Request, taken: Collection[str], title: str, taken_apart: bool = False) -> None:
     """Unsupported, with the reason, for an axis that the engine of a title has not `taken` into account, and for what
-    is done to a step or looked at beside it."""
+    is done to a step or looked at beside it; a step may be `taken_apart` where its engine has instruments."""
     refuse_other_axes(request.cell, taken, title)
-    if request.plant is not None or request.instrument:
-        raise Unsupported("plants and instruments are of TensorFlow's programs")
+    if request.plant is not None:
+        raise Unsupported("plant: slow-downs are planted in TensorFlow's programs")
+    if request.instrument and not taken_apart:
+        raise Unsupported(f"instrument '{request.instrument}': the steps of {title} are not taken apart")
     if request.trace is not None:
         raise Unsupported(f"trace: {title}'s profiler is not asked here; leave the flag out")

@@ -143,3 +143,19 @@ def test_gradients_that_travel_in_half_precision_are_proved_as_such(compressed: 
     for trial in compressed.trials:
         assert (trial.status, trial.reason) == ("ok", None)
         assert min((trial.checks.sight or {}).values()) > 2
+
+
+@pytest.fixture(scope="module")
+def cycles(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("cycles")
+    return measured(horovod_python, folder, "horovod", **MLP, cycle_time=[0, 20], workers=[2])
+
+
+def test_a_longer_cycle_is_in_the_record_and_every_step_waits_for_it(cycles: Run) -> None:
+    own, longer = (of(cycles, cycle_time=cycle) for cycle in (0, 20))
+    for trial, cycle in ((own, 1), (longer, 20)):
+        must_have_passed_the_whole_gate(trial)
+        assert f"ready in a cycle of {cycle} ms" in trial.executed.unlike["packs"]
+    assert own.executed.fingerprint != longer.executed.fingerprint
+    assert longer.step_time_s is not None
+    assert longer.step_time_s > 0.01

@@ -9,7 +9,7 @@ import pytest
 
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.explain import explanations_of
-from harness.engines.tensorflow.loops._instrument import Holds, lacks_more
+from harness.engines.tensorflow.loops._instrument import lacks_more
 from harness.engines.tensorflow.loops._server_instrument import lacks_more_of_servers
 from harness.record import Run, TrialRecord, load_run
 from harness.record.explain import ALONE, WHOLE, ExplainPlan
@@ -19,6 +19,7 @@ from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.cell import trained
+from harness.trial.instruments import Holds
 from tests.preloaded import handed_in
 
 WORK = Counter({"MatMul": 12, "ReluGrad": 4})

@@ -33,7 +33,7 @@ def explained(ratios: Mapping[str, float], cell: Cell | None = None) -> Explanat
 
 
 def levers(*found: Explanation) -> list[Lever]:
-    return levers_of(found, catalogue_of("tensorflow"))
+    return levers_of(found, lambda _: catalogue_of("tensorflow"))
 
 
 def tried(ratios: Mapping[str, float], cell: Cell | None = None) -> list[str]:

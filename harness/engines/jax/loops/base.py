@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines._on_jax.model import TrainedModel
-from harness.trial.same_work.state import State
+from harness.trial.same_work.state import Pass, State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,14 @@ class Way(ABC):
     @abstractmethod
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """One update and the mean loss over the global batch, traced."""
+
+    @abstractmethod
+    def gradients(self, state: State, x: Any, y: Any) -> Pass:
+        """Forward and backward as a step does them, gradients and loss added up over the devices, traced."""
+
+    @abstractmethod
+    def forward(self, state: State, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
+        """(the loss, statistics afterwards), traced; the loss is of what the way adds up by itself."""
 
     @abstractmethod
     def summed(self, sent: list[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.engines.jax.loops.base import Way, WayKind
-from harness.trial.same_work.state import State
+from harness.trial.same_work.state import Pass, State
 
 
 class JitWay(Way):
@@ -16,8 +16,17 @@ class JitWay(Way):
 
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """Written for one device."""
-        of = self.trained.passed(state.weights, state.statistics, x, y)
+        of = self.gradients(state, x, y)
         return self.trained.optimizer.updated(state, of.gradients, of.statistics), of.loss
+
+    def gradients(self, state: State, x: Any, y: Any) -> Pass:
+        """Written for one device, too."""
+        return self.trained.passed(state.weights, state.statistics, x, y)
+
+    def forward(self, state: State, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
+        """Of the whole batch."""
+        loss, statistics = self.trained.share_loss(state.weights, state.statistics, x, y, 1.0)
+        return loss, statistics
 
     def summed(self, sent: list[Any]) -> list[Any]:
         """A sum along the dimension that is cut, which is what the gradient of a sum over examples is."""

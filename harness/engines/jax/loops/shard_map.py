@@ -13,16 +13,44 @@ class ShardMapWay(Way):
 
     def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """One device's step, mapped over all."""
+        whole, _ = self.specs
+        return self._mapped_step(self.on_device, (self._of_state, whole))(state, x, y)  # type: ignore[no-any-return]
+
+    def gradients(self, state: State, x: Any, y: Any) -> Pass:
+        """One device's, mapped over all."""
         whole, cut = self.specs
-        of_state = State(whole, whole, cut, whole)
-        mapped = self.mapped(self.on_device, (of_state, cut, cut), (of_state, whole))
-        return mapped(state, x, y)  # type: ignore[no-any-return]
+        return self._mapped_step(self.passed_over_devices, Pass(whole, whole, cut))(state, x, y)  # type: ignore[no-any-return]
+
+    def forward(self, state: State, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
+        """The same; each device has the loss of its own part."""
+        return self._mapped_step(self.forward_on_device, self.specs)(state, x, y)  # type: ignore[no-any-return]
+
+    def _mapped_step(self, function: Any, gives: Any) -> Any:
+        """`function` of a state and a batch on every device."""
+        _, cut = self.specs
+        return self.mapped(function, (self._of_state, cut, cut), gives)
+
+    @property
+    def _of_state(self) -> State:
+        whole, cut = self.specs
+        return State(whole, whole, cut, whole)
 
     def on_device(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         """The step as a device runs it, on its part of the batch."""
+        of = self.passed_over_devices(state, x, y)
+        return self.trained.optimizer.updated(state, of.gradients, of.statistics), of.loss
+
+    def passed_over_devices(self, state: State, x: Any, y: Any) -> Pass:
+        """`passed`, with what all devices have of loss and gradients added up."""
         of = self.passed(state, x, y)
         loss, gradients = self.over_devices((of.loss, of.gradients))
-        return self.trained.optimizer.updated(state, gradients, of.statistics), loss
+        return of._replace(loss=loss, gradients=gradients)
+
+    def forward_on_device(self, state: State, x: Any, y: Any) -> tuple[Any, dict[str, Any]]:
+        """The loss of a device's own part, and its statistics afterwards."""
+        own = {name: values[0] for name, values in state.statistics.items()}
+        loss, statistics = self.trained.share_loss(state.weights, own, x, y, 1.0)
+        return loss, {name: values[None] for name, values in statistics.items()}
 
     def passed(self, state: State, x: Any, y: Any) -> Pass:
         """Forward and backward of a device's own part, from and to statistics with the device's own axis of one."""

@@ -8,7 +8,6 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.executed import COLLECTIVES, inspect
@@ -29,6 +28,8 @@ from harness.record.explain import (
     REDUCTION,
 )
 from harness.spec.cell import TrainingCell
+from harness.trial import instruments
+from harness.trial.instruments import READ_INPUT, Holds
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -46,36 +47,15 @@ CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 READ = "ReadVariableOp"
 STEPS_A_CALL = 10
 """Of the instrument that makes several steps in one call, where a window has as many."""
-ONE_NUMBER = 4
-"""Its bytes, in float32."""
-READ_INPUT = (NO_REDUCTION, NO_UPDATE, BARRIER)
-"""Instruments that have batches of the pipeline; the others have the gate's, which lie on the devices."""
 
 
-@dataclass(frozen=True)
-class Holds:
-    """What of a program tells instruments apart."""
-
-    work: Counter[str]
-    """Products, convolutions, and what goes backward, by op."""
-    reductions: Counter[str]
-    changes: int
-    """Ops that change a variable."""
-    bytes_added_up: int = 0
-    """Over replicas, of gradients or one number."""
-    collectives: int = 0
-    """Also those of a scalar, which are in no record."""
-    reads: int = 0
-    """Of variables."""
-
-    @classmethod
-    def of(cls, program: Any, cell: TrainingCell) -> "Holds":
-        """Of a ConcreteFunction, with all that it calls."""
-        ops = _ops(program.graph.as_graph_def())
-        work = Counter(op for op in ops if any(part in op for part in HEAVY) or goes_backward(op))
-        changes = sum(op.startswith(CHANGES) for op in ops)
-        executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
-        return cls(work, Counter(executed.operations), changes, sum(executed.pack_bytes), collectives, ops.count(READ))
+def holds_of(program: Any, cell: TrainingCell) -> Holds:
+    """What a ConcreteFunction holds, with all that it calls."""
+    ops = _ops(program.graph.as_graph_def())
+    work = Counter(op for op in ops if any(part in op for part in HEAVY) or goes_backward(op))
+    changes = sum(op.startswith(CHANGES) for op in ops)
+    executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
+    return Holds(work, Counter(executed.operations), changes, sum(executed.pack_bytes), collectives, ops.count(READ))
 
 
 class InstrumentLoop(CustomLoop):
@@ -117,7 +97,7 @@ class InstrumentLoop(CustomLoop):
         import tensorflow as tf
 
         training = self._training
-        whole, optimised_whole = Holds.of(super().program(), training.cell), collected()
+        whole, optimised_whole = holds_of(super().program(), training.cell), collected()
         if self._name not in READ_INPUT:
             batches = itertools.cycle([on_replicas(training, x, y) for x, y in training.batches])
         if self._name == REDUCTION:
@@ -211,7 +191,7 @@ class InstrumentLoop(CustomLoop):
         `left` are the products and convolutions that the graph optimiser left of each: what nobody needs, such as the
         gradient of the batch itself, it leaves out of both. It does not see into what XLA compiles.
         """
-        fault = lacks_more(self._name, whole, Holds.of(self.program(), self._training.cell))
+        fault = lacks_more(self._name, whole, holds_of(self.program(), self._training.cell))
         if not fault and self._name not in (FORWARD, EMPTY, REDUCTION) and left != left_of_whole:
             fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole step"
         if fault:
@@ -220,34 +200,11 @@ class InstrumentLoop(CustomLoop):
 
 def lacks_more(name: str, whole: Holds, holds: Holds) -> str | None:
     """What an instrument's program lacks or has against its name; None where it is as it should be."""
-    computes = name not in (FORWARD, EMPTY, REDUCTION)
-    reduces = name in (NO_INPUT, NO_UPDATE, REDUCTION, IN_ONE_CALL)
-    updates = name in (NO_INPUT, NO_REDUCTION, BARRIER, IN_ONE_CALL)
-    if computes and holds.work != whole.work:
-        return f"it computes {in_words(holds.work)} where the whole step computes {in_words(whole.work)}"
-    if reduces and holds.reductions != whole.reductions:
-        return f"it reduces by {in_words(holds.reductions)} where the whole step does by {in_words(whole.reductions)}"
-    if not reduces and holds.reductions and not (name == BARRIER and holds.bytes_added_up == ONE_NUMBER):
-        return f"it still reduces, by {in_words(holds.reductions)}"
-    if updates and holds.changes != whole.changes:
-        return f"it changes variables {holds.changes} times where the whole step does {whole.changes} times"
-    if not updates and not holds.changes < whole.changes:
-        return f"it changes variables {holds.changes} times, no fewer than the whole step"
-    if name == BARRIER and not holds.collectives:
-        return "no replica waits for another"
-    if name == FORWARD and any(map(goes_backward, holds.work)):
-        return f"it goes backward: {in_words(holds.work)}"
-    if name in (EMPTY, REDUCTION) and holds.work:
-        return f"it computes {in_words(holds.work)}"
-    return None
+    return instruments.lacks_more(name, whole, holds, goes_backward)
 
 
 def goes_backward(op: str) -> bool:
     return op not in NOT_BACKWARD and not op.startswith(CHANGES) and any(part in op for part in BACKWARD)
-
-
-def in_words(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} {op}" for op, count in sorted(counts.items())) or "nothing"
 
 
 def _added_up(values: Sequence[Any]) -> Any:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop, gradients_of_weights, loss_of_weights
-from harness.engines.tensorflow.loops._instrument import Holds, collect_graphs, collected, goes_backward, in_words
+from harness.engines.tensorflow.loops._instrument import collect_graphs, collected, goes_backward, holds_of
 from harness.engines.tensorflow.loops.custom import number_of
 from harness.errors import Unsupported
 from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_INPUT, NO_PULL, NO_PUSH, OF_SERVERS
+from harness.trial.instruments import Holds, in_words
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -46,7 +47,7 @@ class ServerInstrumentLoop(CoordinatorLoop):
         import tensorflow as tf
 
         training, (x, y) = self._training, self._example
-        whole, left_of_whole = Holds.of(super().program(), training.cell), _left(self._update, x, y)
+        whole, left_of_whole = holds_of(super().program(), training.cell), _left(self._update, x, y)
         instrument = self._instrument = tf.function(self._without(), autograph=False)
         self._judge(whole, left_of_whole, _left(instrument, x, y, *self._own()))
 
@@ -118,7 +119,7 @@ class ServerInstrumentLoop(CoordinatorLoop):
     def _judge(self, whole: Holds, left_of_whole: int, left: int) -> None:
         """Raises Unsupported unless the instrument lacks what its name says, and nothing else."""
         weights = sum(len(variable.shards) for variable in self._training.model.variables)
-        fault = lacks_more_of_servers(self._name, whole, Holds.of(self.program(), self._training.cell), weights)
+        fault = lacks_more_of_servers(self._name, whole, holds_of(self.program(), self._training.cell), weights)
         if not fault and self._name not in (FORWARD, EMPTY) and left != left_of_whole:
             fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole update"
         if fault:

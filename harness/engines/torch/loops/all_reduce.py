@@ -9,6 +9,8 @@ from harness.errors import Unsupported
 class AllReduces(Averaging):
     """`average_gradients` of the tutorial: a tensor at a time, each waited for."""
 
+    overlaps = False
+
     def wrapped(self) -> Any:
         """The module itself."""
         if self.bucket_bytes is not None:

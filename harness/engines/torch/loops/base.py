@@ -21,6 +21,8 @@ class Averaging:
 
     takes_compression: ClassVar[bool] = False
     """Whether gradients can travel in fewer bits."""
+    overlaps: ClassVar[bool] = True
+    """Whether an all-reduce begins before the one before it has ended."""
 
     def __init__(self, module: Any, bucket_bytes: int | None, compression: str = PLAIN) -> None:
         if compression != PLAIN and not self.takes_compression:
@@ -43,6 +45,9 @@ class Averaging:
     def unsynchronised(self) -> AbstractContextManager[Any]:
         """While entered, a pass averages nothing."""
         return contextlib.nullcontext()
+
+    def sends_buffers(self) -> None:
+        """The next pass sends untrained statistics as one that averages does, though it be unsynchronised."""
 
     def reductions(self) -> list[int]:
         """The bytes of each all-reduce of a step."""

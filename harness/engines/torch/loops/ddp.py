@@ -32,6 +32,10 @@ class Ddp(Averaging):
         found: AbstractContextManager[Any] = self.called.no_sync()
         return found
 
+    def sends_buffers(self) -> None:
+        """DDP leaves that out once a pass was unsynchronised."""
+        self.called.require_forward_param_sync = True
+
     def reductions(self) -> list[int]:
         """The buckets as DDP itself tells them."""
         told = self.called._get_ddp_logging_data()

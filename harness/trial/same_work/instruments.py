@@ -1,0 +1,89 @@
+"""Instruments of the same work: once its first updates are proved, a trial goes on with a step that lacks one thing.
+
+Whatever an engine counts a step by, it is judged alike and before it is timed. What it trains then is not meant to be
+right.
+"""
+
+import itertools
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, SupportsFloat
+
+from harness.errors import Unsupported
+from harness.protocol.engine import GATE_UPDATES, Pace
+from harness.record.explain import FORWARD, NO_INPUT, NO_UPDATE, REDUCTION
+from harness.trial.instruments import READ_INPUT, Holds, in_words, lacks_more
+from harness.trial.same_work.trainer import SameWorkTrainer
+
+Step = Callable[[Any, Any], Any]
+"""(x, y), this process's share of a batch as it lies on the devices -> the loss."""
+BACKWARD = " backward"
+"""What the name of an op in `Holds.work` ends with where it is part of a backward pass."""
+
+
+class TakenApart(SameWorkTrainer):
+    """A trainer whose step can be had with one thing left out."""
+
+    _holds: Holds | None = None
+    """Of the instrument that is timed."""
+
+    @property
+    def ahead(self) -> int:
+        """What the cell asks for; nothing of an instrument whose batches lie there already."""
+        return super().ahead if self._instrument in ("", *READ_INPUT) else 0
+
+    @property
+    def _instrument(self) -> str:
+        return self._request.instrument
+
+    @abstractmethod
+    def _step(self, x: Any, y: Any) -> Any:
+        """The whole step."""
+
+    @abstractmethod
+    def _placed(self, share: Any) -> tuple[Any, Any]:
+        """This process's share of a batch on the devices."""
+
+    @abstractmethod
+    def _without(self, name: str) -> Step:
+        """The step that the instrument of a name is, another one than NO_INPUT; Unsupported where there is none."""
+
+    @abstractmethod
+    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+        """What `step` holds, which may be run on `batch` for it; `work` tells what goes backward by BACKWARD."""
+
+    def _run(self, pace: Pace, told: Callable[[Any], SupportsFloat]) -> None:
+        """Train until `pace` says 0, from the gate's last update on by the instrument; `told` reads a step's loss."""
+        step: Step = self._step
+        batches, windows = self._data.batches(self._placed), 0
+        while steps := pace.begin():
+            for _ in range(steps):
+                loss = step(*next(batches))
+            pace.end(told(loss))
+            windows += 1
+            if windows == GATE_UPDATES and self._instrument:  # the gate is passed, and no window is timed yet
+                step, batches = self._judged(batches)
+
+    def _judged(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Step, Iterator[tuple[Any, Any]]]:
+        """The instrument and its batches. Unsupported unless it lacks what its name says, and nothing else."""
+        name, resident = self._instrument, [self._placed(self._data.share_of(batch)) for batch in self._data.gate]
+        whole = self._held_by(self._step, resident[-1])
+        step = self._step if name == NO_INPUT else self._without(name)  # which may take the model from the whole step
+        self._holds = self._held_by(step, resident[-1])
+        if fault := fault_of(name, whole, self._holds):
+            raise Unsupported(f"instrument '{name}': {fault}")
+        return step, batches if name in READ_INPUT else itertools.cycle(resident)
+
+
+def fault_of(name: str, whole: Holds, holds: Holds) -> str | None:
+    """What an instrument's step lacks or has against its name; None where it is as it should be. Beside what holds of
+    all engines, as many bytes are added up, and a forward pass is the whole one."""
+    if fault := lacks_more(name, whole, holds, lambda op: op.endswith(BACKWARD)):
+        return fault
+    if name in (NO_INPUT, NO_UPDATE, REDUCTION) and holds.bytes_added_up != whole.bytes_added_up:
+        return f"it adds up {holds.bytes_added_up:,} bytes where the whole step adds up {whole.bytes_added_up:,}"
+    forward = Counter({op: count for op, count in whole.work.items() if not op.endswith(BACKWARD)})
+    if name == FORWARD and holds.work != forward:
+        return f"it computes {in_words(holds.work)} where the whole step's forward pass computes {in_words(forward)}"
+    return None

@@ -1,0 +1,92 @@
+"""`explain` of PyTorch's steps: what is planted in them is in the right part, and an instrument that lacks more is
+refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis.explain import Explanation, explanations_of
+from harness.record.explain import ALONE, EMPTY, NO_INPUT, NO_UPDATE, WHOLE, ExplainPlan
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.cell import trained
+from tests.engines.torch.planted import LACKS_MORE, PLANTED_S, SLOW_INPUT, SLOW_UPDATE
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def run(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One block of each cell with every arm."""
+    folder: Path = tmp_path_factory.mktemp("explain")
+    axes = {
+        "engine": ["tests.engines.torch.planted:PlantedTorch"],
+        "strategy": ["data_parallel"],
+        "workers": [2],
+        "loop": ["ddp"],
+        "cross_device_op": ["auto", SLOW_INPUT, SLOW_UPDATE, LACKS_MORE],
+        "model": ["mlp"],
+        "batch_size": [8],
+        "optimizer": ["sgd"],
+        "engine_python": f"torch={torch_python}",
+    }
+    sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
+    matrix = asked_matrix(sweep)
+    cells = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        return load_run(explain(ExplainSettings(sweep, cells), folder))
+
+
+def found(run: Run, op: str) -> Explanation:
+    [one] = [one for one in explanations_of(run) if one.cell.get("cross_device_op") == op]
+    return one
+
+
+def trials(run: Run, op: str) -> dict[str, TrialRecord]:
+    return {str(trial.side): trial for trial in run.trials if trial.cell.get("cross_device_op") == op}
+
+
+def test_every_arm_is_measured_and_the_parts_add_up_to_the_step(run: Run) -> None:
+    plain = found(run, "auto")
+    assert not plain.lacking
+    assert sum(part.value for part in plain.parts) == pytest.approx(1)
+    of = trials(run, "auto")
+    [family, *_] = run.manifest.part(ExplainPlan).families
+    assert set(of) == set(family.arms)
+    assert of[WHOLE].status == "ok"
+    for arm in set(of) - {WHOLE}:
+        assert (of[arm].status, of[arm].checks.gate, of[arm].checks.update) == ("unproved", "instrument", True)
+
+
+def test_what_was_executed_shows_which_arms_add_gradients_up(run: Run) -> None:
+    added_up = {arm: sum(trial.executed.pack_bytes) for arm, trial in trials(run, "auto").items()}
+    of_all = {arm for arm, size in added_up.items() if size == 4 * 669_706}
+    assert of_all == {WHOLE, NO_INPUT, NO_UPDATE, "reduction"}
+    assert {arm: size for arm, size in added_up.items() if arm not in of_all and size} == {"barrier": 4}
+
+
+def test_the_replica_by_itself_is_called_as_it_is_in_company(run: Run) -> None:
+    alone = trials(run, "auto")[ALONE].cell
+    assert (alone.get("strategy"), alone.get("workers"), alone.get("global_batch_size")) == ("data_parallel", 1, 8)
+
+
+@pytest.mark.parametrize(("op", "part"), [(SLOW_INPUT, "input"), (SLOW_UPDATE, "update")])
+def test_a_planted_cause_makes_its_own_part_grow(run: Run, op: str, part: Any) -> None:
+    slow = found(run, op)
+    assert slow.step_time_s is not None
+    assert PLANTED_S / 2 < slow.part(part).value * slow.step_time_s < 1.5 * PLANTED_S
+    others = [one for one in slow.parts if one.name not in (part, "unexplained")]
+    assert max(one.value for one in others) < slow.part(part).value / 2
+
+
+def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
+    refused = found(run, LACKS_MORE)
+    assert set(refused.lacking) == {NO_UPDATE}
+    assert "it reduces by nothing where the whole step does by 2 all-reduce" in refused.lacking[NO_UPDATE]
+    assert {"input", "communication", "dispatch"} <= {part.name for part in refused.parts}
+    assert trials(run, LACKS_MORE)[EMPTY].status == "unproved"
