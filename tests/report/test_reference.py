@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "9e3eb6fd6917fc62",
-    "csv": "40e40ef6e0ffab94",
+    "cells": "391655f19ddbaae9",
+    "csv": "48a700c36fafe743",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "493820c2b5a9e9d6",
+    "json": "566637a2f3b6da3b",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "a156a8b56050c159",
-    "windows": "213df9e3cf0aa1b2",
+    "pytest-benchmark": "37b5ba9173015867",
+    "windows": "141c4d83620a8125",
 }
 
 
