@@ -46,7 +46,7 @@ def test_a_sweep_of_collectives_is_every_combination_and_no_base_case() -> None:
 def test_without_more_it_is_an_all_reduce_from_four_bytes_to_sixteen_megabytes() -> None:
     cells = cells_of()
     assert {(cell.collective, cell.strategy, cell.replicas) for cell in cells} == {("all_reduce", "mirrored", 2)}
-    assert [cell.size for cell in cells] == [4, 2**12, 2**16, 2**20, 2**24]
+    assert [cell.size for cell in cells] == [4, 2**12, 2**16, 2**18, 2**20, 2**22, 2**24]
 
 
 def test_a_sweep_of_collectives_asks_for_nothing_of_a_training_and_a_training_for_no_collective() -> None:
