@@ -53,7 +53,7 @@ ENGINE = "tensorflow"
 SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
-CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles")
+CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
 COLLECTIVES = ("collective",)
 PIPELINES = ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
