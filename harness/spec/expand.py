@@ -375,10 +375,9 @@ def _of_takers(sweep: Sweep, catalogue: Catalogue) -> None:
         if takers is None or (given := sweep.asked(key)) == list(axis.asked):
             continue
         if not any(takers.are(catalogue.strategies[name]) for name in sweep.asked("strategy")):
-            able = " or ".join(_able(catalogue, takers.are)) or "another engine has such"
-            raise UsageError(
-                f"{key}: given {text_of(key, given)}, but no strategy of this sweep {takers.words}: {able}"
-            )
+            able = " or ".join(_able(catalogue, takers.are))
+            lacks = f"no strategy of this sweep {takers.words}{able and f': {able}'}"
+            raise UsageError(f"{key}: given {text_of(key, given)}, but {lacks}")
 
 
 def _of_meshes(sweep: Sweep) -> None:

@@ -398,3 +398,9 @@ def test_work_of_a_model_of_text_is_counted_in_the_tokens_of_its_global_batch() 
         (1, 8 * 32, "tokens/s"),
         (2, 16 * 32, "tokens/s"),
     }
+
+
+def test_an_axis_that_no_strategy_of_the_engine_takes_is_refused_with_the_engine_that_has_such() -> None:
+    words = r"cycle_time: given 5, but no strategy of this sweep reduces in cycles \(engine horovod does\)$"
+    with pytest.raises(UsageError, match=words):
+        expand(Sweep(cycle_time=[5]), CATALOGUE)
