@@ -36,6 +36,7 @@ IMPORTING = {"tf", "preloaded"}
 ALONE = {"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slurm": "slurm"}
 """Fixtures whose tests all run in one process of pytest-xdist, one after the other, and the name of their group:
 an import of TensorFlow, a browser or a network at a time."""
+COLLECTED_WITH_TENSORFLOW = pytest.StashKey[bool]()
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 # Example counts stay; a time limit for one example would only measure what else the machine does.
@@ -63,6 +64,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs TensorFlow and what runs in one process; on several processes the longest come first."""
+    config.stash[COLLECTED_WITH_TENSORFLOW] = "tensorflow" in sys.modules
     several = hasattr(config, "workerinput")
     for item in items:
         used = getattr(item, "fixturenames", ())
@@ -88,6 +90,12 @@ def _group(item: pytest.Item, used: Sequence[str]) -> str | None:
     if any(made.scope in ("module", "session") and made.baseid.startswith("tests") for made in shared):
         return ".".join(item.path.relative_to(TESTS).with_suffix("").parts)  # rooms have files of one name
     return None
+
+
+@pytest.fixture
+def collected_with_tensorflow(pytestconfig: pytest.Config) -> bool:
+    """Whether a module of the tests has imported it, and so every process that has collected that module."""
+    return pytestconfig.stash[COLLECTED_WITH_TENSORFLOW]
 
 
 @pytest.fixture(autouse=True)

@@ -86,3 +86,7 @@ def test_a_circle_through_a_folder_that_is_a_registry_is_found(folder: str, tmp_
     assert circle(kinds.parent) == []
     (kinds / "sweep.py").write_text("from circled.runner import begin\n")
     assert set(circle(kinds.parent)) == {"circled.kinds", "circled.kinds.sweep", "circled.runner"}
+
+
+def test_no_module_of_the_tests_imports_tensorflow_where_it_is_collected(collected_with_tensorflow: bool) -> None:
+    assert not collected_with_tensorflow

@@ -120,8 +120,9 @@ def test_instruments_of_a_step_with_work_in_it_are_not_refused(
     cause: str, preloaded: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(causes, "SWEEP", {"window": 0.005, "windows": 5, "max_warmup": 0})
+    monkeypatch.setattr(causes, "BATCH_SIZE", 8)
     monkeypatch.setattr(ExplainRun, "_left", lambda _: [0])  # the second block is the first again
-    plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=8_000.0)
+    plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=4_000.0)
     arms = ["whole", "no_update", "forward_backward", "alone"]
     with preloaded():
         [seconds], lacking = causes.measured(case(cause), 2, arms, plants)

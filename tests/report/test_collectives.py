@@ -183,7 +183,10 @@ def test_each_key_has_a_column_of_its_own(key: str, tmp_path: Path) -> None:
     assert len({row[f"cell.{key}"] for row in trial_rows(made.trials)}) == 2
 
 
-@every_key
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key, marks=pytest.mark.tensorflow) if key == "gradients" else key for key in KEYS_OF_COLLECTIVES],
+)  # whose bytes the command asks a process that imports TensorFlow for
 def test_the_command_to_repeat_a_collective_gives_that_cell(key: str, capsys: pytest.CaptureFixture[str]) -> None:
     for cell in collectives_of(key):
         [found] = planned(sweep_from({"work": "collective"}), capsys, cell)["cells"]

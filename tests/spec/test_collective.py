@@ -15,8 +15,7 @@ from harness.spec.bases import base_of
 from harness.spec.cell import Cell, cell_names, trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
 from harness.spec.grouping import COMPETING, experiment
-from harness.trial.engines import catalogue_of
-from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
+from tests.axes import CATALOGUE, KEYS_OF_COLLECTIVES, collectives_of
 
 OPS = ["auto", "hierarchical_copy", "reduction_to_one_device"]
 OWN_DEFAULTS = {"cross_device_op": "auto"}
@@ -26,7 +25,7 @@ every_key = pytest.mark.parametrize("key", KEYS_OF_COLLECTIVES)
 
 def planned(**keys: Any) -> Matrix:
     """The matrix of a sweep of collectives."""
-    return expand(sweep_from({"work": "collective", **keys}), catalogue_of())
+    return expand(sweep_from({"work": "collective", **keys}), CATALOGUE)
 
 
 def cells_of(**keys: Any) -> list[CollectiveCell]:

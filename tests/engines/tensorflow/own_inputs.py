@@ -3,55 +3,61 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
-import tensorflow as tf
+
+if TYPE_CHECKING:  # imported where it is used: the tests read DECODED_S, and no process of tests is to have it for that
+    import keras
+    import tensorflow as tf
 
 ROWS = 64
 X, Y = np.arange(2 * ROWS, dtype=np.float32).reshape(ROWS, 2), np.arange(ROWS, dtype=np.int32) % 2
-SPEC = (tf.TensorSpec((2,), tf.float32), tf.TensorSpec((), tf.int32))
 DECODED_S = 0.002
 """What an example of `slow` takes to make."""
 Rows = Iterator[tuple[Any, Any]]
 
 
-def model() -> keras.Model:
+def model() -> "keras.Model":
+    import keras
+
     return keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
 
 
-def right() -> tf.data.Dataset:
+def right() -> "tf.data.Dataset":
+    import tensorflow as tf
+
     return tf.data.Dataset.from_tensor_slices((X, Y))
 
 
-def uncounted() -> tf.data.Dataset:
+def uncounted() -> "tf.data.Dataset":
     """The same from a generator, of which nobody knows how many there are."""
     return _generated(lambda _: zip(X, Y, strict=True))
 
 
-def drops() -> tf.data.Dataset:
+def drops() -> "tf.data.Dataset":
     """After the first pass one is missing."""
     return _generated(lambda number: zip(X[number > 0 :], Y[number > 0 :], strict=True))
 
 
-def doubles() -> tf.data.Dataset:
+def doubles() -> "tf.data.Dataset":
     """After the first pass one is there twice, and another is not."""
     return _generated(lambda number: ((X[row], Y[row]) for row in (int(number > 0), *range(1, ROWS))))
 
 
-def random() -> tf.data.Dataset:
+def random() -> "tf.data.Dataset":
     """Others in each pass."""
     return _generated(lambda number: zip(X + number, Y, strict=True))
 
 
-def turned() -> tf.data.Dataset:
+def turned() -> "tf.data.Dataset":
     """In another order in each pass."""
     return _generated(lambda number: zip(np.roll(X, number, 0), np.roll(Y, number), strict=True))
 
 
-def reshaped() -> tf.data.Dataset:
+def reshaped() -> "tf.data.Dataset":
     """In its tenth batch of four, of another shape than it says."""
+    import tensorflow as tf
 
     def shaped(x: Any) -> Any:
         return np.zeros(3, np.float32) if x[0] == X[37][0] else x
@@ -66,7 +72,7 @@ def reshaped() -> tf.data.Dataset:
     return right().map(told).map(claimed)
 
 
-def raises() -> tf.data.Dataset:
+def raises() -> "tf.data.Dataset":
     """After its 40th row."""
 
     def rows(_: int) -> Rows:
@@ -76,12 +82,12 @@ def raises() -> tf.data.Dataset:
     return _generated(rows)
 
 
-def ends() -> tf.data.Dataset:
+def ends() -> "tf.data.Dataset":
     """After its fourth pass there are no more."""
     return _generated(lambda number: zip(X, Y, strict=True) if number < 4 else iter(()))
 
 
-def hangs() -> tf.data.Dataset:
+def hangs() -> "tf.data.Dataset":
     """At its 40th row."""
 
     def rows(_: int) -> Rows:
@@ -91,12 +97,13 @@ def hangs() -> tf.data.Dataset:
     return _generated(rows)
 
 
-def endless() -> tf.data.Dataset:
+def endless() -> "tf.data.Dataset":
     return right().repeat()
 
 
-def slow() -> tf.data.Dataset:
+def slow() -> "tf.data.Dataset":
     """Each takes DECODED_S of a processor."""
+    import tensorflow as tf
 
     def decoded(x: Any) -> Any:
         until = time.perf_counter() + DECODED_S
@@ -110,7 +117,10 @@ def slow() -> tf.data.Dataset:
     return right().map(made)
 
 
-def _generated(rows: Callable[[int], Rows]) -> tf.data.Dataset:
+def _generated(rows: Callable[[int], Rows]) -> "tf.data.Dataset":
     """`rows` of each pass, by its number."""
+    import tensorflow as tf
+
+    spec = (tf.TensorSpec((2,), tf.float32), tf.TensorSpec((), tf.int32))
     passes = itertools.count()
-    return tf.data.Dataset.from_generator(lambda: rows(next(passes)), output_signature=SPEC)
+    return tf.data.Dataset.from_generator(lambda: rows(next(passes)), output_signature=spec)

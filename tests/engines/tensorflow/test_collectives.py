@@ -9,11 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from harness.engines.tensorflow.collectives import STEPS, lacking
+from harness.engines.tensorflow.gradients import gradient_bytes
 from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import sweep_from
 from harness.spec.collective import COLLECTIVES, CollectiveCell
+from tests.axes import GRADIENT_BYTES
 from tests.preloaded import handed_in
 from tests.record.examples import trial
 
@@ -143,6 +145,11 @@ def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
     lacks = {name for name in COLLECTIVES if lacking(CELL.model_copy(update={"collective": name}))}
     assert lacks | STEPS.keys() == set(COLLECTIVES)
     assert not lacks & STEPS.keys()
+
+
+@pytest.mark.slow  # a process of its own imports TensorFlow
+def test_who_plans_is_told_how_many_bytes_the_gradients_of_a_model_are() -> None:
+    assert gradient_bytes("mlp") == MLP_BYTES == GRADIENT_BYTES["mlp"]
 
 
 @pytest.mark.slow  # it imports TensorFlow
