@@ -1,5 +1,6 @@
 """Instruments under PyTorch: steps that lack one thing, and what a step holds, counted as its ops are dispatched."""
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -48,17 +49,6 @@ def step_without(name: str, averaging: Averaging, counted: CountedOptimizer) -> 
         optimizer.step()
         return loss
 
-    def no_update(x: Any, y: Any) -> Any:
-        optimizer.zero_grad()
-        loss = loss_of(averaging, x, y)
-        loss.backward()
-        averaging.after_backward()
-        return loss.detach()
-
-    def forward(x: Any, y: Any) -> Any:
-        with averaging.unsynchronised():
-            return loss_of(averaging, x, y).detach()
-
     if name == BARRIER:
         number = torch.zeros(1)
         return lambda x, y: no_reduction(x, y, lambda: distributed.all_reduce(number))
@@ -66,13 +56,31 @@ def step_without(name: str, averaging: Averaging, counted: CountedOptimizer) -> 
         return _called_around_nothing(averaging)
     if name == REDUCTION:
         return _sums_alone(averaging)
-    steps = {NO_REDUCTION: no_reduction, NO_UPDATE: no_update, FORWARD_BACKWARD: own_gradients, FORWARD: forward}
+    steps: dict[str, Step] = {
+        NO_REDUCTION: no_reduction,
+        NO_UPDATE: functools.partial(_no_update, averaging, optimizer),
+        FORWARD_BACKWARD: own_gradients,
+        FORWARD: functools.partial(_forward, averaging),
+    }
     return steps[name]
 
 
 def loss_of(averaging: Averaging, x: Any, y: Any) -> Any:
     """The mean loss over this process's share of a batch."""
     return functional.cross_entropy(averaging.called(x), y)
+
+
+def _no_update(averaging: Averaging, optimizer: Any, x: Any, y: Any) -> Any:
+    optimizer.zero_grad()
+    loss = loss_of(averaging, x, y)
+    loss.backward()
+    averaging.after_backward()
+    return loss.detach()
+
+
+def _forward(averaging: Averaging, x: Any, y: Any) -> Any:
+    with averaging.unsynchronised():
+        return loss_of(averaging, x, y).detach()
 
 
 def _called_around_nothing(averaging: Averaging) -> Step:
