@@ -34,6 +34,7 @@ def training(device: str = "GPU", **changes: Any) -> Any:
         cell=cell(device="gpu", **changes),
         devices=SimpleNamespace(names=[f"/device:{device}:0"]),
         input=["Batch(4)"],
+        hand_over=[],
         optimizer=optimizer_of(SimpleNamespace(compiled=False), "sgd"),
     )
 

@@ -39,7 +39,7 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
 
 def takes_classes(model: "keras.Model") -> dict[str, bool]:
     """By the place of each output whether a target may be the number of a class, as sparse and categorical losses take
-    it."""
+    it; of a loss of the user's own nobody knows, and the model's output is one of classes to it."""
     outputs = shapes_of(model)[1]
     if not isinstance(outputs, Mapping):
         return {ALONE: _of_classes(_own_loss(model))}
@@ -51,12 +51,12 @@ def takes_classes(model: "keras.Model") -> dict[str, bool]:
 
 
 def _of_classes(loss: Callable[..., Any] | None) -> bool:
-    """Whether it is one of Keras' losses for numbers of classes, as what a model without a loss gets is."""
+    """Whether it is none of those of Keras that take numbers as the output has them."""
     from keras import losses
 
     sparse = losses.SparseCategoricalCrossentropy
     is_sparse = loss is losses.sparse_categorical_crossentropy or isinstance(getattr(loss, "__self__", None), sparse)
-    return loss is None or is_sparse or _wants_one_hot(loss)
+    return loss is None or is_sparse or _wants_one_hot(loss) or not _is_of_keras(loss)
 
 
 def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share: bool) -> "PerExampleLoss":

@@ -27,8 +27,8 @@ def spec_of(model: "keras.Model") -> tuple[Any, Any]:
 
     Whole numbers that a model takes are below the size of the table (`keras.layers.Embedding`) in which it looks them
     up; where that cannot be told, below that of its smallest, or 2. A target is a class where the loss takes classes,
-    and else 0 or 1 for each number of the output, which every other loss of Keras takes. Raises what `shapes_of` and
-    `loss_of` do.
+    or is the user's own; else 0 or 1 for each number of the output, which every other loss of Keras takes.
+    Raises what `shapes_of` and `loss_of` do.
     """
     import keras
 
