@@ -26,7 +26,7 @@ OF_MODEL: Keys = {"model": f"{MODULE}:model", "batch_size": BATCH_SIZE, "batch_s
 ALONE: Keys = {**OF_MODEL, "strategy": "none", "replicas": 1}
 TWO_REPLICAS: Keys = {**OF_MODEL, "strategy": "mirrored", "replicas": 2}
 FASTER = 2
-"""So many times what the model takes is the mean rate of input that comes in gulps."""
+"""Between two gulps of input passes the time in which the model takes the share of one that is 1 over this."""
 
 
 def cases(appetite: float) -> Iterator[tuple[str, Keys, Keys, Keys, str]]:

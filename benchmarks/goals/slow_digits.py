@@ -1,8 +1,8 @@
 """Images whose decoding takes as long as a function's name says, for `crossing.py` and `input_axes.py`.
 
 `at_400` gives 400 a second. The pace is kept by the clock: an example is given a stated time after the one before it,
-however long the rest of the pipeline took, but none is given early to make up for a late one. `gulps_400` gives at most
-400 a second on the average: `GULP` at once, then none for as long as they are to last.
+however long the rest of the pipeline took, but none is given early to make up for a late one. `gulps_400` gives `GULP`
+at once, then none for as long as so many last at 400 a second, however slowly they were taken.
 """
 
 import functools
@@ -30,7 +30,7 @@ def at(rate: int, at_once: int = 1) -> Any:
         given += 1
         if given % at_once == 0:
             now = time.monotonic()
-            due = max(due, now - pause) + pause
+            due = (max(due, now - pause) if at_once == 1 else now) + pause
             time.sleep(max(0.0, due - now))
         return image
 
