@@ -31,7 +31,8 @@ class GpuRecord(RecordModel):
     slowed: list[str | None] = []
     """Why its clock was held down at some reading, in words; empty where it was not."""
     energy_j: list[Joules | None] = []
-    """By the card's own counter, from the parent's word to the trial's answer."""
+    """By the card's own counter, from the parent's word to the trial's answer; none of windows under a second, which
+    are short beside the counter's own steps."""
     process_memory_bytes: Natural | None = None
     """What the trial's own processes held of it after the last window, by the driver: TensorFlow counts neither CUDA's
     own memory nor its libraries'."""

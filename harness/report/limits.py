@@ -24,6 +24,10 @@ NOTE = (
     "faster. Beside it the best repetition of a fresh process, the mean of processes with its 95 % interval. A product "
     "of two n × n matrices counts 2·n³ operations, memory a = b + c 24 bytes an element, a copy each byte once."
 )
+ON_GPUS = (
+    "On GPUs from Ampere on, TensorFlow multiplies float32 as TensorFloat-32 unless told not to, here as in a step. "
+    "Host memory that is copied is pageable, as where a step gets its batch."
+)
 
 
 RATES_NOTE = (
@@ -111,7 +115,8 @@ def limits_table(record: LimitsRecord) -> Table:
         if limit.reason is not None:
             missing.setdefault(limit.reason, []).append(f"{WHAT[limit.quantity]} ({limit.type}, {place_of(limit)})")
     left_out = [f"Not measured: {listed(names)}: {reason}." for reason, names in missing.items()]
-    return Table("What this machine can do at most", columns, rows, "\n".join([NOTE, *left_out]))
+    of_gpus = [ON_GPUS] if any(limit.device == "gpu" and limit.rates for limit in record.limits) else []
+    return Table("What this machine can do at most", columns, rows, "\n".join([NOTE, *of_gpus, *left_out]))
 
 
 def _rows(limit: Limit) -> list[tuple[str, ...]]:

@@ -102,6 +102,29 @@ def test_a_step_that_copies_to_the_host_each_time_failed(copies: int | None, ver
     assert questions.copies(traced).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    "of", [{"loop": "fit"}, {"precision": "mixed_float16"}, {"strategy": "central_storage", "replicas": 2}]
+)
+def test_what_tensorflow_itself_copies_in_each_step_is_told_with_its_reason(of: dict[str, Any]) -> None:
+    asked = cell(**of)
+    traced = trial(cell=asked, cell_id=asked.cell_id, trace=TraceRecord(path="traces/a", steps=5, copies_to_host=11))
+    proof = questions.copies(traced)
+    assert (proof.verdict, proof.words.partition(": ")[0]) == ("passed", "11 copies in 5 steps")
+    assert proof.words.partition(": ")[2] in questions.COPYING.values()
+
+
+@pytest.mark.parametrize(("strategy", "replicas"), [("none", 1), ("mirrored", 2)])
+def test_the_clock_of_an_accelerator_is_asked_with_steps_that_keep_it_busy(strategy: str, replicas: int) -> None:
+    catalogue = catalogue_of()
+    small = next(
+        one
+        for one in cells.acceptance(catalogue, ["gpu"]).cells
+        if (one.get("strategy"), one.shape.replicas) == (strategy, replicas)
+    )
+    busy = cells.like(small, catalogue, 4096)
+    assert (busy.shape, busy.get("strategy"), busy.get("batch_size")) == (small.shape, strategy, 4096)
+
+
 def test_a_driver_file_that_the_fork_server_holds_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = SimpleNamespace(pid=os.getpid())
     monkeypatch.setattr(questions, "DRIVERS", (str(tmp_path / "nvidia"),))

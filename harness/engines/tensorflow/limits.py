@@ -167,15 +167,20 @@ def _memory_on(device: str) -> Kernel:
 
 
 def _copy(quantity: LimitKind, source: str, target: str) -> Kernel:
-    """A tensor of COPY_BYTES from one device to the other; each byte counts once."""
+    """A tensor of COPY_BYTES from one device to the other, as a step copies; each byte counts once.
+
+    Within a function: outside of one TensorFlow keeps what it has copied, and hands it out again. The target takes one
+    byte of what came, since a function that only hands a tensor on copies nothing.
+    """
     import tensorflow as tf
 
     with tf.device(source):
         tensor = tf.zeros([COPY_BYTES], tf.uint8)
 
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def call() -> object:
         with tf.device(target):
-            return tf.identity(tensor)
+            return tensor[:1]
 
     finish = _finish(target if "CPU" in source else source)
     return Kernel(quantity, "bytes", COPY_BYTES, COPY_BYTES, call, finish).warm()

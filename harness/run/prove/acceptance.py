@@ -25,6 +25,8 @@ LIMIT_S = 180.0
 """A phase of a trial that is asked something."""
 CLUSTERS_OWN = "local"
 TF32 = "NVIDIA_TF32_OVERRIDE"
+BUSY_BATCH = 4096
+"""Examples a replica, of an accelerator's steps that are timed."""
 
 
 def prove(
@@ -76,12 +78,12 @@ def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogu
     """What the run says of its cells, then what living trials say of each kind of device, then launchers."""
     yield from cells.proofs_of(run, catalogue)
     yield from cells.out_of_memory(run, catalogue)
-    traced = [trial for trial in run.trials if trial.trace is not None]
-    yield from map(questions.copies, traced)
+    own = {name for name, traits in catalogue.devices.items() if not traits.cores}  # devices that are not the host's
+    yield from map(questions.copies, (one for one in run.trials if one.trace and one.cell.shape.device in own))
     for device in [kind for kind in working if kind in cells.REAL]:
         alone, mirrored = (_one(matrix.cells, device, *of) for of in (("none", 1), ("mirrored", 2)))
         with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
-            yield from _of_living(zygote, alone, mirrored)
+            yield from _of_living(zygote, *(_busy(cell, catalogue) for cell in (alone, mirrored)))
             yield questions.drivers(zygote, device)
         if device == "gpu" and alone is not None:
             yield _of_arithmetic(alone)
@@ -97,12 +99,20 @@ def _of_living(zygote: Zygote, alone: Cell | None, mirrored: Cell | None) -> Ite
     if alone is not None:
         first = questions.ask(zygote, alone, sweep, LIMIT_S, paired=True)
         yield questions.clock(first)
-        yield questions.memory(first, questions.ask(zygote, alone, sweep, LIMIT_S, paired=True))
+        yield questions.memory(first, questions.ask(zygote, alone, sweep, LIMIT_S, paired=False))
         yield questions.nccl(first)
     if mirrored is not None:
         both = questions.ask(zygote, mirrored, sweep, LIMIT_S, paired=True)
         yield questions.clock(both)
         yield questions.nccl(both)
+
+
+def _busy(cell: Cell | None, catalogue: Catalogue) -> Cell | None:
+    """The same cell with steps that keep an accelerator busy for longer than the host needs to ask for them: only
+    then would a clock that stops too early be seen."""
+    if cell is None or catalogue.devices[cell.shape.device].cores:
+        return cell
+    return cells.like(cell, catalogue, BUSY_BATCH)
 
 
 def _of_arithmetic(cell: Cell) -> Proof:

@@ -70,6 +70,13 @@ def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
         yield sweep_from({**SMALL, "device": device, "strategy": "none", "model": catalogue.oversized})
 
 
+def like(cell: Cell, catalogue: Catalogue, batch_size: int) -> Cell:
+    """The plain cell of the same device, strategy and replicas, with so many examples a replica."""
+    shape = {"device": cell.shape.device, "strategy": cell.get("strategy"), "replicas": [cell.shape.replicas]}
+    asked = expand(sweep_from({**SMALL, **shape, "batch_size": batch_size}), catalogue).cells
+    return next(one for one in asked if one.get("strategy") == cell.get("strategy"))
+
+
 def cluster(catalogue: Catalogue) -> Cell:
     """Two workers on processors, for launchers to start."""
     spec = {**SMALL, "device": "virtual-cpu", "strategy": "multi_worker_mirrored", "workers": 2, "replicas": [1]}

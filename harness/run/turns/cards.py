@@ -6,6 +6,7 @@ Nothing is read in the trial's own process, whose clock is running, and nothing 
 import contextlib
 import statistics
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from harness.trial.engines import devices_of
 
 PERIOD_S = 0.04
 """Between two readings: two or three of a window of 0.1 s."""
+METERED_S = 1.0
+"""Energy is told of windows so long at least. An H100 counts it up once in 0.1 s, in steps of 12 J while idle: of a
+shorter window it tells nothing, or what the card did before, for another trial."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,9 @@ class CardWindow:
 class CardWatch:
     """Watches every card of the machine; which of them a trial uses, it says itself when it ends."""
 
-    def __init__(self, cards: Cards, period_s: float = PERIOD_S) -> None:
+    def __init__(self, cards: Cards, period_s: float = PERIOD_S, metered_s: float = METERED_S) -> None:
         self.cards = cards
-        self._period_s = period_s
+        self._period_s, self._metered_s = period_s, metered_s
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[dict[str, CardWindow]]:
@@ -43,14 +47,15 @@ class CardWatch:
         readings: list[dict[str, CardReading]] = []
         over = threading.Event()
         reader = threading.Thread(target=self._read, args=(over, readings), daemon=True)
-        before = self._energy()
+        before, begun = self._energy(), time.perf_counter()
         reader.start()
         try:
             yield found
         finally:
             over.set()
             reader.join()
-            after = self._energy()
+            metered = time.perf_counter() - begun >= self._metered_s
+            after = self._energy() if metered else dict.fromkeys(self.cards.ids)
             for card in self.cards.ids:
                 found[card] = _window([reading[card] for reading in readings], before[card], after[card])
 

@@ -91,12 +91,15 @@ def test_memory_of_an_accelerator_is_an_addition_of_float64(monkeypatch: pytest.
     assert kernel.amount == 240
 
 
-def test_a_copy_is_of_all_bytes_on_the_other_device(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_made_anew_each_time_by_a_function_that_takes_a_byte_of_it_on_the_other_device(
+    tf: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness.engines.tensorflow.limits.COPY_BYTES", 1000)
     kernel = _copy("device_to_device", "CPU:0", "CPU:1")
-    copied = kernel.call()
-    assert copied.device.endswith("CPU:1")  # type: ignore[attr-defined]
-    assert (int(tf.size(copied)), kernel.amount) == (1000, 1000)
+    assert (int(tf.size(kernel.call())), kernel.amount) == (1, 1000)
+    [program] = kernel.call._list_all_concrete_functions()  # type: ignore[attr-defined]
+    assert [tensor.shape for tensor in program.captured_inputs] == [[1000]]
+    assert {op.device[-5:] for op in program.graph.get_operations() if op.type == "StridedSlice"} == {"CPU:1"}
 
 
 def test_what_a_device_cannot_do_has_its_reason_and_the_rest_is_measured(tf: Any) -> None:

@@ -63,7 +63,7 @@ class FakeCards:
 
 
 def watch(*readings: CardReading) -> CardWatch:
-    return CardWatch(FakeCards(*readings), period_s=0.001)  # type: ignore[arg-type]
+    return CardWatch(FakeCards(*readings), period_s=0.001, metered_s=0.0)  # type: ignore[arg-type]
 
 
 def cards_of(of: CardWatch) -> Any:
@@ -83,11 +83,14 @@ def test_a_window_has_mean_clock_and_power_the_highest_heat_and_every_reason_of_
     assert found["b"] == CardWindow(sm_clock_mhz=210)
 
 
-def test_a_window_that_is_over_before_the_first_reading_has_its_energy_and_no_clock() -> None:
-    watching = CardWatch(FakeCards(), period_s=60.0)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("metered_s", "joules"), [(0.0, 5.0), (60.0, None)])
+def test_a_window_that_is_over_before_the_first_reading_has_no_clock_and_its_energy_unless_too_short_for_that(
+    metered_s: float, joules: float | None
+) -> None:
+    watching = CardWatch(FakeCards(), period_s=60.0, metered_s=metered_s)  # type: ignore[arg-type]
     with watching.watching() as found:
         pass
-    assert found == {"a": CardWindow(energy_j=5.0), "b": CardWindow()}
+    assert found == {"a": CardWindow(energy_j=joules), "b": CardWindow()}
 
 
 def test_nothing_is_read_once_the_turn_is_over_however_it_ends() -> None:

@@ -98,10 +98,13 @@ def set_threads(request: "Request") -> None:
 def let_memory_grow(gpus: Sequence[Any] | None = None) -> None:
     """Take of `gpus`, by default of all, what is needed, when it is; must come before TensorFlow's runtime starts.
 
-    TensorFlow takes all of every GPU that it sees, and trials are alive together.
+    TensorFlow takes all of every GPU that it sees, and trials are alive together. It forgets what `set_memory_growth`
+    told it where any device is cut into logical ones, as DTensor does with the processor (`_compute_device_options` in
+    its `eager/context.py`); the variable it heeds always.
     """
     import tensorflow as tf
 
+    os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     for gpu in tf.config.list_physical_devices("GPU") if gpus is None else gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
 

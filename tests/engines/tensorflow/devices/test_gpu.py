@@ -51,6 +51,7 @@ def host(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(tf.config, "list_logical_devices", started)
     monkeypatch.setattr(tf.config.experimental, "set_memory_growth", lambda gpu, _: shown.grows.append(gpu))
     monkeypatch.setattr(gpu, "set_threads", lambda _: None)
+    monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "false")
     return shown
 
 
@@ -87,6 +88,12 @@ def test_one_process_takes_the_first_gpus_and_lets_their_memory_grow(host: Host)
     devices = set_up(request(replicas=2))
     assert host.visible == host.grows == host.gpus[:2]
     assert (devices.names, devices.physical, devices.shared) == (("/device:GPU:0", "/device:GPU:1"), 8, False)
+
+
+@pytest.mark.usefixtures("host")
+def test_memory_grows_though_the_processor_is_cut_into_logical_devices() -> None:
+    set_up(request(replicas=2))
+    assert os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] == "true", "TensorFlow forgets set_memory_growth then"
 
 
 def test_workers_on_one_host_take_different_gpus(host: Host) -> None:
