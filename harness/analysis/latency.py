@@ -111,6 +111,10 @@ class Piece:
         """The largest residual; where one is beyond doubt, the largest of those."""
         return max(self.residuals, key=lambda residual: (residual.beyond_doubt, abs(residual.share.value)))
 
+    def at(self, size: int) -> float:
+        """Seconds by the mean of the blocks' lines."""
+        return self.latency_s.value + self.seconds_a_byte.value * size
+
     def of_block(self, block: int, size: int) -> float:
         """Seconds by the line of a block, counted from 0."""
         alpha, slope = self.lines[block]

@@ -83,10 +83,19 @@ def caches(root: Path = ROOT) -> Facts:
 def machine_id(processor: str, root: Path = ROOT) -> str:
     """Twelve hexadecimal digits that stay the same on one machine and do not name it.
 
-    The processor is hashed along, because machines cloned from one disk image share /etc/machine-id.
+    The processor is hashed along, because machines cloned from one disk image share /etc/machine-id. Of a container
+    that has neither that file nor a network it is the same until the machine starts anew.
     """
-    own = text(root / "etc/machine-id") or text(root / "var/lib/dbus/machine-id") or f"{uuid.getnode():x}"
+    own = text(root / "etc/machine-id") or text(root / "var/lib/dbus/machine-id") or _network_card()
+    own = own or text(root / "proc/sys/kernel/random/boot_id") or ""
     return hashlib.sha256(f"tf-distribute-harness {own} {processor}".encode()).hexdigest()[:12]
+
+
+def _network_card() -> str | None:
+    """A network card's address; None where Python finds none, and makes one up that the next process does not get."""
+    node = uuid.getnode()
+    made_up = node >> 40 & 1  # the multicast bit (RFC 9562, 6.10)
+    return None if made_up else f"{node:x}"
 
 
 def _product(root: Path) -> str | None:

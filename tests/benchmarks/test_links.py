@@ -37,6 +37,7 @@ def test_two_workers_as_the_ring_has_it_are_as_predicted() -> None:
         "α ÷ ring": ALPHA_S / ON_THE_WAY_S,
         "α ÷ ring and software": 1.0,
         "exposed ÷ fit": 1.0,
+        "exposed ÷ ring and software": 1.0,
     }
     assert values(found) == pytest.approx(expected)
     assert found.row[0] == "rate=100mbit,delay=1ms"
@@ -49,6 +50,7 @@ def test_two_workers_as_the_ring_has_it_are_as_predicted() -> None:
         ("α ÷ ring and software", {"alpha": 3.0}),
         ("1/β ÷ ring and software", {"slope": 1.3}),
         ("exposed ÷ fit", {"exposed": 0.5}),
+        ("exposed ÷ ring and software", {"exposed": 0.5}),
     ],
 )
 def test_what_differs_shows_where_it_is(changed: str, by: dict[str, float]) -> None:

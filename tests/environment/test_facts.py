@@ -142,6 +142,18 @@ def test_the_machine_id_is_stable_and_differs_between_machines_without_naming_th
     assert hardware.machine_id("cpu", tmp_path / "none") == hardware.machine_id("cpu", tmp_path / "none")
 
 
+def test_a_container_without_an_id_and_a_network_has_one_machine_id_for_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up = iter((0x010000000001, 0x010000000002, 0x020000000003, 0x020000000004))
+    monkeypatch.setattr(hardware.uuid, "getnode", lambda: next(made_up))
+    boot = tmp_path / "proc" / "sys" / "kernel" / "random" / "boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("6f1c3f6e\n")
+    assert hardware.machine_id("cpu", tmp_path) == hardware.machine_id("cpu", tmp_path)
+    assert hardware.machine_id("cpu", tmp_path) != hardware.machine_id("cpu", tmp_path), "addresses of cards count"
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS names its processor by sysctl")
 @pytest.mark.parametrize("key", ["cpu family", "model", "stepping"])
 def test_two_processors_that_a_hypervisor_gives_one_name_are_two_machines(tmp_path: Path, key: str) -> None:

@@ -82,8 +82,7 @@ def _draw(axes: Axes, curves: Sequence[OpCurve], value: FigureOf, label: str, *,
 
 def _draw_piece(axes: Axes, piece: Piece) -> None:
     """The line between its own sizes, so that two pieces do not meet; on a logarithmic axis nothing below 0."""
-    alpha, slope = piece.latency_s.value, piece.seconds_a_byte.value
-    fitted = [(of.size, (alpha + slope * of.size) / _MICRO) for of in piece.residuals if alpha + slope * of.size > 0]
+    fitted = [(of.size, piece.at(of.size) / _MICRO) for of in piece.residuals if piece.at(of.size) > 0]
     if fitted:
         axes.plot(*zip(*fitted, strict=True), color=MUTED, linestyle="--", linewidth=1.1)
 
