@@ -104,7 +104,11 @@ class Tracer(Protocol):
 
 
 class Trainer(Protocol):
-    """One cell that has been built in this process: it trains as a pace says, and shows what it did."""
+    """One cell that has been built in this process: it trains as a pace says, and shows what it did.
+
+    One whose threads work while it waits for its turn says by a method `resting`, if any, how they do not: it gives a
+    context that is entered for that time.
+    """
 
     @property
     def resources(self) -> Resources:

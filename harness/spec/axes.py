@@ -41,6 +41,8 @@ Natural = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 """Trials: each is in the plan by name, and the plan is sealed before the first runs."""
 DeviceCount = Annotated[int, Field(ge=1, le=4096, strict=True)]
+CycleTime = Annotated[int, Field(ge=0, le=1000, strict=True)]
+"""Milliseconds. Every update waits for a cycle, and a trial for hundreds of updates."""
 ServiceWorkers = Annotated[int, Field(ge=0, le=64, strict=True)]
 """Each is a server with threads of its own."""
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
@@ -167,7 +169,7 @@ class Axes(BaseModel):
     )] = "default"
     cycle_time: Annotated[Whole, Axis(
         help="milliseconds from one cycle of Horovod to the next, in which it joins what is ready; 0 is its own, 1",
-        asked=(0,), value=Natural, takers=CYCLES, base=0, competes=True, idle=_one_replica, late=False, tried=(0, 5),
+        asked=(0,), value=CycleTime, takers=CYCLES, base=0, competes=True, idle=_one_replica, late=False, tried=(0, 5),
         tried_with={"engine": "horovod", "strategy": "data_parallel", "workers": 2}, shown_by=("executed.unlike",),
     )] = 0
     model: Annotated[str, Axis(

@@ -5,10 +5,12 @@ would measure enqueueing, so a window ends by bringing a value of every replica'
 host.
 """
 
+import contextlib
 import math
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import SupportsFloat
 
 from harness.protocol.channel import Channel
@@ -43,7 +45,7 @@ class Clock:
     As many batches as `ahead` says at the pilot can be made while it is another trial's turn, and would cost a window
     nothing. So many steps come before the first window, and where they are faster than those of the pilot, before each:
     what is timed is the input's own pace. Steps that are nothing but their input wait for it, whatever the pilot sees
-    (`waits`).
+    (`waits`). `resting` is entered while it is another trial's turn.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Clock:
         prove: Callable[[], None] | None = None,
         ahead: Callable[[], int] = int,
         waits: bool = False,
+        resting: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -71,7 +74,7 @@ class Clock:
         self._prove = prove
         self._tracing = self._finished = False
         self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
-        self._waits = waits
+        self._waits, self._resting = waits, resting
         self._untimed: list[int] = []
         """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
         self._probing = False
@@ -110,7 +113,9 @@ class Clock:
                 self._announced = True
                 self._channel.send(Report(set_up=True))
                 self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
-            turn = Turn.model_validate_json(self._channel.receive_line() or "")
+            with self._resting():
+                line = self._channel.receive_line()
+            turn = Turn.model_validate_json(line or "")
             if turn.do == "finish":
                 return self._after_the_last_window()
             self._begin(turn)

@@ -6,6 +6,7 @@ received is compared with what it should be; the timed steps send the very buffe
 them sends others.
 """
 
+import contextlib
 import gc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -121,6 +122,10 @@ class Sending(ABC):
         """One number of what each process has measured; `value` where there is one process."""
         return value
 
+    def resting(self) -> contextlib.AbstractContextManager[object]:
+        """Entered while it is another trial's turn; see `Trainer`."""
+        return contextlib.nullcontext()
+
     def tracer(self) -> Tracer | None:
         """What profiles the trial; None where it is not to be."""
         return None
@@ -163,6 +168,7 @@ class CollectiveTrial(Attempt):
             lambda _: self._gate(sending, known),
             sending.agree,
             tracer=tracer,
+            resting=sending.resting,
         )
         self._enter("first_step")
         while steps := clock.begin():

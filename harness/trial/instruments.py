@@ -41,6 +41,8 @@ class Holds:
     """Of the work, where an engine tells them."""
     sent_besides: Counter[str] = field(default_factory=Counter)
     """What replicas tell each other that is no sum, such as untrained statistics."""
+    left: int = 0
+    """Of products and convolutions, what an optimiser of programs has left, where an engine tells."""
 
 
 def lacks_more(name: str, whole: Holds, holds: Holds, goes_backward: Callable[[str], bool]) -> str | None:
@@ -55,6 +57,8 @@ def lacks_more(name: str, whole: Holds, holds: Holds, goes_backward: Callable[[s
         return f"it computes {in_words(holds.work)} where the whole step computes {in_words(whole.work)}"
     if computes and holds.flops != whole.flops:
         return f"its products take {holds.flops:,} operations where the whole step's take {whole.flops:,}"
+    if computes and holds.left != whole.left:
+        return f"{holds.left} products and convolutions are executed, and {whole.left} in the whole step"
     if reduces and holds.reductions != whole.reductions:
         return f"it reduces by {in_words(holds.reductions)} where the whole step does by {in_words(whole.reductions)}"
     if not reduces and holds.reductions and not (name == BARRIER and holds.bytes_added_up == ONE_NUMBER):

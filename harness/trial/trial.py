@@ -1,5 +1,6 @@
 """A trial of a cell: its phases, what is proved in each, and the clock between them, whatever engine trains."""
 
+import contextlib
 import functools
 import gc
 from collections.abc import Callable, Sequence
@@ -66,6 +67,7 @@ class Trial(Attempt):
             tracer,
             None if self._request.instrument else lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
             lambda: trainer.ahead,
+            resting=getattr(trainer, "resting", contextlib.nullcontext),
         )
         self._enter("first_step")
         trainer.run(clock)

@@ -31,6 +31,7 @@ FEW = list(range(1, 201))
         ("sweep --timeout nan", "timeout: given nan, expected a finite number"),
         ("sweep --window inf", "window: given inf, expected a finite number"),
         ("sweep --window 1e308", "window: given 1e+308, expected less than or equal to"),
+        ("sweep --cycle-time 60000", "cycle_time: given 60000, expected less than or equal to 1000"),
         ("sweep --trials 999999999", "trials: given 999999999, expected less than or equal to 1000"),
         ("sweep --strategy miror", "did you mean 'mirrored'?"),
         ("sweep --strategy mirrored,mirrored", "strategy: given ['mirrored', 'mirrored']: a value is listed twice"),

@@ -69,6 +69,7 @@ def cell_of(**keys: object) -> TrainingCell:
 
 
 TORCH = {"engine": "torch", "strategy": "data_parallel", "workers": 2}
+HOROVOD = {"engine": "horovod", "strategy": "data_parallel", "workers": 2}
 JAX = {"engine": "jax", "strategy": "data_parallel", "replicas": 2}
 
 
@@ -93,8 +94,16 @@ def test_a_replica_that_is_a_process_keeps_its_wrapper_when_it_is_alone() -> Non
 
 
 def test_an_engine_without_instruments_is_refused_with_those_that_have_some() -> None:
-    with pytest.raises(UsageError, match="engine: given 'horovod', expected jax or tensorflow or torch"):
-        arms_of(cell_of(engine="horovod", strategy="data_parallel", workers=2))
+    words = "engine: given 'keras_distribution', expected horovod or jax or tensorflow or torch"
+    with pytest.raises(UsageError, match=words):
+        arms_of(cell_of(engine="keras_distribution", strategy="distribution", replicas=2))
+
+
+@pytest.mark.parametrize("loop", ["optimizer", "fit"])
+def test_of_horovod_only_the_tape_is_taken_apart(loop: str) -> None:
+    assert set(arms_of(cell_of(**HOROVOD))) == set(arms_of(cell_of(**TORCH))) - {BARRIER}
+    with pytest.raises(UsageError, match=f"loop: '{loop}' has no instruments; expected tape"):
+        arms_of(cell_of(**HOROVOD, loop=loop))
 
 
 def test_cells_of_several_engines_are_explained_in_one_run() -> None:
@@ -108,6 +117,16 @@ def test_cells_of_several_engines_are_explained_in_one_run() -> None:
     [
         (TORCH, ["batch_size=128", "bytes_per_pack=1048576"], "Try another --bytes-per-pack, or a larger --batch-size"),
         (JAX, ["batch_size=128"], "Try a larger --batch-size"),
+        (
+            {**HOROVOD, "cycle_time": 20},
+            ["cycle_time=0", "batch_size=128", "bytes_per_pack=1048576"],
+            "Try a shorter --cycle-time, or another --bytes-per-pack, or a larger --batch-size",
+        ),
+        (
+            HOROVOD,
+            ["batch_size=128", "bytes_per_pack=1048576"],
+            "Try another --bytes-per-pack, or a larger --batch-size",
+        ),
     ],
 )
 def test_what_an_engine_does_not_have_is_neither_advised_nor_tried(

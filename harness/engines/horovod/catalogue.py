@@ -2,8 +2,14 @@
 
 from harness.engines.horovod.compression import COMPRESSIONS
 from harness.engines.horovod.loops import loops
+from harness.record.explain import BARRIER
 from harness.spec.catalogue import Catalogue
-from harness.trial.same_work.catalogue import replicas_are_processes
+from harness.trial.same_work.catalogue import TAKEN_APART, replicas_are_processes
+
+TAPE = "tape"
+INSTRUMENTS = tuple(name for name in TAKEN_APART if name != BARRIER)
+"""Whatever processes tell each other waits for Horovod's next cycle, which beside a barrier would pass for waiting for
+the slowest."""
 
 
 def load_catalogue() -> Catalogue:
@@ -14,6 +20,7 @@ def load_catalogue() -> Catalogue:
         "by Horovod",
         {name: f"gradients travel in {of.dtype}, by hvd.Compression.{of.name}" for name, of in COMPRESSIONS.items()},
         {name: loop.summary for name, loop in loops().items()},
-        first="tape",
+        first=TAPE,
+        instruments={TAPE: INSTRUMENTS},
         cycles=True,
     )

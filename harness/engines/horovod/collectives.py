@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -76,6 +77,10 @@ class HorovodSending(SameSending):
     def agree(self, value: float) -> float:
         """The mean over the processes."""
         return group.mean(value)
+
+    def resting(self) -> AbstractContextManager[object]:
+        """Nothing is exchanged."""
+        return group.resting()
 
     def executed(self) -> Executed:
         """What the traced function holds; how Horovod joins it with others is not in it."""

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, SupportsFloat
 
 import keras
@@ -12,9 +13,11 @@ import tensorflow as tf
 
 from harness.engines._keras.optimizers import slot_of
 from harness.engines.horovod import group
+from harness.engines.horovod.catalogue import TAPE
 from harness.engines.horovod.compression import COMPRESSIONS
+from harness.engines.horovod.instruments import function_without, held_by
 from harness.engines.horovod.loops import HorovodLoop, loops
-from harness.engines.horovod.loops.base import Trained
+from harness.engines.horovod.loops.base import Trained, program_of
 from harness.engines.horovod.models import built, mean_of_outputs, products
 from harness.engines.horovod.reference import KerasShares
 from harness.engines.tensorflow.devices.base import set_threads
@@ -24,9 +27,11 @@ from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
 from harness.record.trial import Executed
+from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import ANOTHER_START, architectures
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
+from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
@@ -39,6 +44,8 @@ UNLIKE: dict[str, str] = {
 }
 """What is not as under TensorFlow."""
 FUSED = "Horovod joins gradients that are ready in a cycle of {} ms, up to {} bytes, whatever the program says"
+NOT_TAKEN = "none: in one process Horovod's tape takes the branch without them"
+NO_XLA = "Horovod's op for XLA cannot be built with this TensorFlow"
 ITS_CYCLE, ITS_DEFAULT = "1", str(128 * 2**20)
 
 
@@ -53,12 +60,15 @@ class AgreedPace:
         self._end(MeanLoss(loss, self._agree))
 
 
-class HorovodTrainer(ReplicaAProcess):
+class HorovodTrainer(TakenApart, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
+    _instead: Any = None
+    """The function of the instrument that is timed."""
+
     def __init__(self, request: Request) -> None:
-        refuse_what_is_tensorflows(request, "Horovod", "Horovod's op for XLA cannot be built with this TensorFlow")
         cell = request.training
+        refuse_what_is_tensorflows(request, "Horovod", NO_XLA, taken_apart=cell.loop == TAPE)
         self._request, self._cell = request, cell
         set_threads(request)
         tf.config.set_visible_devices([], "GPU")
@@ -118,7 +128,21 @@ class HorovodTrainer(ReplicaAProcess):
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""
-        self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
+        if self._instrument:
+            self._run(pace, lambda loss: MeanLoss(loss, self.agree))
+        else:
+            self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
+
+    def _step(self, x: Any, y: Any) -> Any:
+        return self._way.step(x, y)
+
+    def _without(self, name: str) -> Step:
+        self._instead = function_without(name, self._way)
+        return self._instead  # type: ignore[no-any-return]
+
+    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+        """What is run for the first time shows what is left of it: of the whole step another one that is alike."""
+        return held_by(self._way.make_step() if step == self._step else step, batch, self._cell)
 
     def _placed(self, batch: tuple[Array, Array]) -> tuple[Any, Any]:
         x, y = batch
@@ -128,6 +152,10 @@ class HorovodTrainer(ReplicaAProcess):
     def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
         loss = self._way.step(*self._placed(batch))
         return KnownStep(self.agree(float(loss)), same_program=True)
+
+    def resting(self) -> AbstractContextManager[object]:
+        """Nothing is exchanged."""
+        return group.resting()
 
     def _mean(self, value: float) -> float:
         return group.mean(value)
@@ -139,9 +167,12 @@ class HorovodTrainer(ReplicaAProcess):
     def executed(self) -> Executed:
         """The traced step, and the input. How many reductions become of its gradients is not in the program; the most
         bytes that are joined and the length of a cycle make it another one."""
-        found = inspect(self._way.program(), self._cell)
+        program = self._way.program() if self._instead is None else program_of(self._instead)
+        found = inspect(program, self._cell)
         told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
-        if found.packs:
+        if found.packs and self._cell.workers == 1:
+            told |= {"unlike": UNLIKE | {"packs": NOT_TAKEN}, "packs": 0, "pack_bytes": []}
+        elif found.packs:
             joined = os.environ.get(group.CYCLE, ITS_CYCLE), os.environ.get(group.FUSION, ITS_DEFAULT)
             made_of = hashlib.sha256(f"{found.fingerprint} {joined}".encode()).hexdigest()[:16]
             fused = {"packs": FUSED.format(*joined)}

@@ -15,5 +15,5 @@ def load_catalogue() -> Catalogue:
         {name: f"gradients travel in {of.dtype}, by DDP's {of.hook}" for name, of in COMPRESSIONS.items()},
         {name: loop.summary for name, loop in loops().items()},
         first="ddp",
-        instruments=TAKEN_APART,
+        instruments=dict.fromkeys(loops(), TAKEN_APART),
     )

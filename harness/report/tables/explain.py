@@ -52,6 +52,7 @@ LEVERS: Mapping[str, str] = {
 OF_OTHERS: Mapping[str, Mapping[str, str]] = {
     "input": {"prefetch": "more batches ahead (--prefetch)"},
     "communication": {
+        "cycle_time": "a shorter --cycle-time",
         "bytes_per_pack": "another --bytes-per-pack",
         "batch_size": "a larger --batch-size: as much is added up for more",
     },
@@ -145,7 +146,10 @@ def _advice(share: StepPart, found: Explanation) -> str:
         levers = catalogue_of(engine).levers
     except HarnessError:  # an engine of somebody's own, who is not here
         return ""
-    words = [words for key, words in OF_OTHERS[share.name].items() if levers is None or key in levers]
+    told = {key: words for key, words in OF_OTHERS[share.name].items() if levers is None or key in levers}
+    if not found.cell.get("cycle_time"):  # Horovod's own is the shortest
+        told.pop("cycle_time", None)
+    words = list(told.values())
     return f" Try {', or '.join(words)}." if words else ""
 
 

@@ -87,6 +87,8 @@ def _of_input(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
 
 def _of_communication(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     ops, strategy = catalogue.cross_device_ops, catalogue.strategies[cell.strategy]
+    if cell.cycle_time:
+        yield "cycle_time=0"
     plain = strategy.takes_cross_device_op and cell.packing == "default"  # another op may pack otherwise
     for name, op in ops.items() if plain else ():
         taken = op.strategies is None or cell.strategy in op.strategies

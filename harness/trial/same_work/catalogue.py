@@ -26,12 +26,12 @@ def replicas_are_processes(
     ops: Mapping[str, str],
     loops: Mapping[str, str],
     first: str,
-    instruments: Collection[str] = (),
+    instruments: Mapping[str, Collection[str]] = MappingProxyType({}),
     cycles: bool = False,
 ) -> Catalogue:
     """The catalogue of an engine whose replicas are a process each: what a step `alone` is, by what gradients are
     averaged, and the summaries of its ops and loops, of which `first` is that of a spec that names none; `instruments`
-    are those of `explain` that it has in every loop; `cycles` as in StrategyTraits."""
+    are those of `explain` that it has in a loop; `cycles` as in StrategyTraits."""
     strategies = (
         StrategyTraits(NONE, alone, max_replicas=1, instruments=bool(instruments)),
         StrategyTraits(
@@ -49,8 +49,8 @@ def replicas_are_processes(
         ),
     )
     ordered = {name: loops[name] for name in sorted(loops, key=lambda name: name != first)}
-    has = dict.fromkeys(ordered, instruments) if instruments else {}
-    return catalogue_of("the processor, shared by processes", strategies, ops, ordered, has, {"bytes_per_pack"})
+    levers = {"bytes_per_pack", *(["cycle_time"] if cycles else [])}
+    return catalogue_of("the processor, shared by processes", strategies, ops, ordered, instruments, levers)
 
 
 def _traits(_name: str) -> ModelTraits:

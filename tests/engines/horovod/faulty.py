@@ -100,7 +100,8 @@ def faulty_sending(request: Request) -> Sending:
             self._kept = tf.zeros([self._received_elements])
 
         def received(self, own: Any) -> Any:
-            found = super().received(0 * own if self._fault == "apart" and self._is_last else own)
+            counts = float(self._fault != "apart" or not self._is_last)
+            found = super().received(counts * own)  # the same ops everywhere: Horovod matches tensors by their names
             wrong = self._fault == "element" and self._is_last
             return tf.concat([found[:-1], found[-1:] + 1], 0) if wrong else found
 

@@ -72,9 +72,18 @@ def test_the_record_says_what_was_handed_to_horovod_and_what_is_not_in_the_progr
     for trial in right.trials:
         assert trial.executed.engine == "horovod"
         assert trial.executed.operations == {"HorovodAllreduce": TENSORS}
-        assert trial.executed.packs is None
-        assert "up to 134217728 bytes" in trial.executed.unlike["packs"]
+        several = trial.cell.workers > 1
+        assert trial.executed.packs == (None if several else 0)
+        words = "up to 134217728 bytes" if several else "takes the branch without them"
+        assert words in trial.executed.unlike["packs"]
     assert right.manifest.facts["engine.horovod"]
+
+
+def test_a_process_that_waits_for_its_turn_takes_no_core(right: Run) -> None:
+    for trial in right.trials:
+        assert trial.windows is not None
+        assert trial.phases.waiting_s
+        assert trial.windows.waiting_cpu_seconds < 0.1 * trial.phases.waiting_s * trial.cell.workers
 
 
 @pytest.mark.parametrize("loop", WRAPPERS)

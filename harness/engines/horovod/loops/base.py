@@ -1,7 +1,7 @@
 """What a loop must be able to do: steps of this process on its share of a batch, gradients averaged over all."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,42 +57,62 @@ class HorovodLoop:
 
     def program(self) -> Any:
         """The concrete function of the step, once it ran."""
-        return self._step._list_all_concrete_functions()[-1]
+        return program_of(self._step)
 
     def alone(self, x: Any, y: Any) -> None:
         """Forward and backward of this process, to its end; nothing is averaged or updated."""
         self._pass(x, y)
 
-    @functools.cached_property
-    def _step(self) -> Any:
-        """Gradients of TensorFlow's variables: Horovod's tape knows none of Keras 3."""
+    def loss_of(self, x: Any, y: Any) -> Any:
+        """The mean loss over this process's share, traced."""
+        return self._trained.loss(y, self._trained.model(x, training=True))
+
+    def passed(self, x: Any, y: Any, taped: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+        """(the loss, the gradients), traced: as the tape gives them that `taped` makes of TensorFlow's."""
         import tensorflow as tf
 
-        model = self._trained.model
+        with tf.GradientTape() as tape:
+            loss = self.loss_of(x, y)
+        return loss, taped(tape).gradient(loss, self.sources)
 
-        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    @property
+    def sources(self) -> list[Any]:
+        """What gradients are of, TensorFlow's variables: Horovod's tape knows none of Keras 3."""
+        return [variable.value for variable in self._trained.model.trainable_variables]
+
+    def apply(self, gradients: Sequence[Any]) -> None:
+        """One update, traced."""
+        self.optimizer.apply_gradients(zip(gradients, self._trained.model.trainable_variables, strict=True))
+
+    def make_step(self) -> Any:
+        """The step as a function that is not traced yet, each time another one."""
+
         def step(x: Any, y: Any) -> Any:
-            with tf.GradientTape() as tape:
-                loss = self._trained.loss(y, model(x, training=True))
-            gradients = self.taped(tape).gradient(loss, [v.value for v in model.trainable_variables])
-            self.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            loss, gradients = self.passed(x, y, self.taped)
+            self.apply(gradients)
             return loss
 
-        return step
+        return traced(step)
+
+    @functools.cached_property
+    def _step(self) -> Any:
+        return self.make_step()
 
     @functools.cached_property
     def _pass(self) -> Any:
-        import tensorflow as tf
+        return traced(lambda x, y: self.passed(x, y, lambda tape: tape)[1])
 
-        model = self._trained.model
 
-        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-        def passed(x: Any, y: Any) -> Any:
-            with tf.GradientTape() as tape:
-                loss = self._trained.loss(y, model(x, training=True))
-            return tape.gradient(loss, model.trainable_variables)
+def traced(function: Callable[..., Any]) -> Any:
+    """`function` as TensorFlow traces and runs it."""
+    import tensorflow as tf
 
-        return passed
+    return tf.function(function, autograph=False)
+
+
+def program_of(function: Any) -> Any:
+    """The concrete function of a traced one, once it ran."""
+    return function._list_all_concrete_functions()[-1]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ the graph optimiser has left out no more (`_judge`). What it trains then is not 
 
 import functools
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.executed import COLLECTIVES, inspect
+from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of
 from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
 from harness.engines.tensorflow.plants import Planted
 from harness.engines.tensorflow.strategies import strategies
@@ -27,7 +27,6 @@ from harness.record.explain import (
     NO_UPDATE,
     REDUCTION,
 )
-from harness.spec.cell import TrainingCell
 from harness.trial import instruments
 from harness.trial.instruments import READ_INPUT, Holds
 
@@ -36,26 +35,8 @@ if TYPE_CHECKING:
 
 Replica = Callable[[Any, Any], Any]
 """A replica's part of a step: (x, y) -> a number."""
-HEAVY = ("MatMul", "Conv", "Einsum", "DepthwiseConv")
-"""Parts of the names of ops that do a step's work, of the fused ones too."""
-BACKWARD = ("Grad", "Backprop")
-"""Parts of the names of ops that go backward, but for those whose names say that nothing does there, and for those
-that change a variable by a gradient."""
-NOT_BACKWARD = ("StopGradient", "PreventGradient")
-CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
-"""Beginnings of the names of ops that change a variable."""
-READ = "ReadVariableOp"
 STEPS_A_CALL = 10
 """Of the instrument that makes several steps in one call, where a window has as many."""
-
-
-def holds_of(program: Any, cell: TrainingCell) -> Holds:
-    """What a ConcreteFunction holds, with all that it calls."""
-    ops = _ops(program.graph.as_graph_def())
-    work = Counter(op for op in ops if any(part in op for part in HEAVY) or goes_backward(op))
-    changes = sum(op.startswith(CHANGES) for op in ops)
-    executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
-    return Holds(work, Counter(executed.operations), changes, sum(executed.pack_bytes), collectives, ops.count(READ))
 
 
 class InstrumentLoop(CustomLoop):
@@ -191,20 +172,14 @@ class InstrumentLoop(CustomLoop):
         `left` are the products and convolutions that the graph optimiser left of each: what nobody needs, such as the
         gradient of the batch itself, it leaves out of both. It does not see into what XLA compiles.
         """
-        fault = lacks_more(self._name, whole, holds_of(self.program(), self._training.cell))
-        if not fault and self._name not in (FORWARD, EMPTY, REDUCTION) and left != left_of_whole:
-            fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole step"
-        if fault:
+        holds = replace(holds_of(self.program(), self._training.cell), left=left)
+        if fault := lacks_more(self._name, replace(whole, left=left_of_whole), holds):
             raise Unsupported(f"instrument '{self._name}': {fault}")
 
 
 def lacks_more(name: str, whole: Holds, holds: Holds) -> str | None:
     """What an instrument's program lacks or has against its name; None where it is as it should be."""
     return instruments.lacks_more(name, whole, holds, goes_backward)
-
-
-def goes_backward(op: str) -> bool:
-    return op not in NOT_BACKWARD and not op.startswith(CHANGES) and any(part in op for part in BACKWARD)
 
 
 def _added_up(values: Sequence[Any]) -> Any:
@@ -274,26 +249,3 @@ def _keep_apart(strategy: Any, told: Callable[[], bool]) -> None:
         return [values.Mirrored(value.values) if isinstance(value, several) else value for value, _ in pairs]
 
     strategy.extended._batch_reduce_to = own
-
-
-def collect_graphs() -> None:
-    """From here on TensorFlow keeps what its graph optimiser makes of each program that is run for the first time."""
-    from tensorflow.python.eager import context
-
-    context.context().enable_graph_collection()
-
-
-def collected() -> int:
-    """Products and convolutions in the largest program since `collect_graphs`, which ends."""
-    from tensorflow.python.eager import context
-
-    kept = context.context().export_run_metadata()
-    context.context().disable_graph_collection()
-    programs = [_ops(graph.post_optimization_graph) for graph in kept.function_graphs]
-    return max((sum(any(part in op for part in HEAVY) for op in ops) for ops in programs), default=0)
-
-
-def _ops(graph: Any) -> list[str]:
-    """The op of every node of a GraphDef and of the functions that it holds."""
-    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    return [node.op for node in nodes]

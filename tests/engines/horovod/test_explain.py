@@ -1,0 +1,102 @@
+"""`explain` of Horovod's steps: what is planted in them is in the right part, and an instrument that lacks more is
+refused."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.explain import Explanation, explanations_of
+from harness.record.explain import ALONE, NO_INPUT, NO_UPDATE, REDUCTION, WHOLE, ExplainPlan
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.cell import trained
+from tests.engines.horovod.test_sweep import MLP, TENSORS
+from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT
+
+pytestmark = pytest.mark.slow
+CYCLE_MS = 40
+"""Several times a step of the perceptron: so long a step waits for its gradients."""
+
+
+@pytest.fixture(scope="module")
+def run(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One block with every arm of a cell whose cycle is long, and of one whose input is slow."""
+    folder: Path = tmp_path_factory.mktemp("explain")
+    axes = {
+        **MLP,
+        "engine": ["tests.engines.horovod.planted:PlantedHorovod"],
+        "strategy": ["data_parallel"],
+        "workers": [2],
+        "loop": ["tape"],
+        "cross_device_op": ["auto", SLOW_INPUT],
+        "data": ["digits"],
+        "cycle_time": [0, CYCLE_MS],
+        "engine_python": f"horovod={horovod_python}",
+    }
+    sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
+    cells = [trained(cell) for cell in asked_matrix(sweep).cells if cell.get("strategy") == "data_parallel"]
+    cells = [cell for cell in cells if (cell.cross_device_op == "auto") == bool(cell.cycle_time)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        return load_run(explain(ExplainSettings(sweep, cells), folder))
+
+
+def found(run: Run, op: str) -> Explanation:
+    [one] = [one for one in explanations_of(run) if one.cell.get("cross_device_op") == op]
+    return one
+
+
+def trials(run: Run, op: str) -> dict[str, TrialRecord]:
+    [cell_id] = [family.cell_id for family in run.manifest.part(ExplainPlan).families if of_op(run, family.cell_id, op)]
+    families = run.manifest.part(ExplainPlan).families
+    return {str(t.side): t for t in run.trials if families[t.block % len(families)].cell_id == cell_id}
+
+
+def of_op(run: Run, cell_id: str, op: str) -> bool:
+    return any(cell.cell_id == cell_id and cell.get("cross_device_op") == op for cell in run.manifest.cells)
+
+
+def must_be_most(explanation: Explanation, part: str) -> None:
+    others = [one.value for one in explanation.parts if one.name not in (part, "unexplained")]
+    [own] = [one.value for one in explanation.parts if one.name == part]
+    assert max(others) < own / 2
+
+
+def test_every_arm_but_a_barrier_is_measured_and_the_parts_add_up_to_the_step(run: Run) -> None:
+    assert not found(run, "auto").lacking
+    assert sum(part.value for part in found(run, "auto").parts) == pytest.approx(1)
+    of, family = trials(run, "auto"), run.manifest.part(ExplainPlan).families[0]
+    assert set(of) == set(family.arms)
+    assert of[WHOLE].status == "ok"
+    for arm in set(of) - {WHOLE}:
+        assert (of[arm].status, of[arm].checks.gate, of[arm].checks.update) == ("unproved", "instrument", True)
+
+
+def test_what_was_executed_shows_which_arms_average_gradients(run: Run) -> None:
+    averages = {arm: trial.executed.operations for arm, trial in trials(run, "auto").items() if arm != ALONE}
+    of_all = {arm for arm, operations in averages.items() if operations == {"HorovodAllreduce": TENSORS}}
+    assert of_all == {WHOLE, NO_INPUT, NO_UPDATE, REDUCTION}
+    assert not any(operations for arm, operations in averages.items() if arm not in of_all)
+
+
+def test_waiting_for_a_long_cycle_is_communication(run: Run) -> None:
+    slow = found(run, "auto")
+    must_be_most(slow, "communication")
+    assert slow.part("communication").value * (slow.step_time_s or 0) > CYCLE_MS / 1000 / 2
+
+
+def test_batches_that_come_late_are_input(run: Run) -> None:
+    slow = found(run, SLOW_INPUT)
+    must_be_most(slow, "input")
+    assert PLANTED_S / 2 < slow.part("input").value * (slow.step_time_s or 0) < 1.5 * PLANTED_S
+
+
+def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
+    refused = found(run, SLOW_INPUT)
+    assert set(refused.lacking) == {NO_UPDATE}
+    words = f"it reduces by nothing where the whole step does by {TENSORS} HorovodAllreduce"
+    assert words in refused.lacking[NO_UPDATE]
+    assert {"input", "communication", "dispatch"} <= {part.name for part in refused.parts}
