@@ -1,8 +1,9 @@
 """A framework imported once for a process of tests: the zygotes that it starts are forks of one that has it.
 
-A zygote from here is as any other, a child of who started it, in the environment and folder that it was given; it only
-has imported what the others import. Real starts stay for what is another interpreter than the engine's own, has another
-path for modules, or differs in a variable that a framework reads while it is imported.
+So are the processes by which `prepare` writes. One from here is as any other, a child of who started it, in the
+environment and folder that it was given; it only has imported what the others import. Real starts stay for what is
+another interpreter than the engine's own, has another path for modules, or differs in a variable that a framework reads
+while it is imported.
 """
 
 import atexit
@@ -18,13 +19,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from unittest import mock
 
+from harness.run.preparing import processes as writers
 from harness.run.process import zygote as starting
 from harness.run.process.interpreters import inherited
 from harness.run.process.startup import HASH_SEED, PACKAGE
 from harness.trial.engines import DEFAULT, engine_of, environment_of
-from tests.preloading import MODULE
+from tests.preloading import WRITING, ZYGOTE
 
 ROOT = Path(__file__).parents[1]
 READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "MKL_", "MALLOC_", "PYTHON")
@@ -34,6 +37,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 class Forked:
     """A child of this process that another has forked for it: what is asked of a Popen."""
+
+    stdin: BinaryIO | None = None
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -49,7 +54,7 @@ class Forked:
         until = time.monotonic() + timeout if timeout is not None else None
         while self.poll() is None:
             if until is not None and time.monotonic() > until:
-                raise subprocess.TimeoutExpired(MODULE, timeout or 0)
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
             time.sleep(0.002)
         return self.returncode or 0
 
@@ -86,14 +91,16 @@ class Preloaded:
         self.process.wait()
         self._socket.close()
 
-    def fork(self, command: list[str], env: Mapping[str, str], cwd: Path | None, control: int, log: int) -> Forked:
-        """A zygote for `command`, whose parent is this process."""
+    def fork(self, command: list[str], env: Mapping[str, str], cwd: Path | None, given: int, log: int) -> Forked:
+        """What `command` would start, whose parent is this process; `given` is a zygote's control socket, or a writer's
+        standard input."""
         folder = str(cwd or Path.cwd())
         path = [*([] if "-P" in command else [folder]), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
-        request = {"argv": command[command.index(MODULE) :], "env": dict(env), "cwd": folder, "path": path}
-        _adopt_orphans(True)  # which the zygote becomes when what forked it ends, a moment after
+        argv = command[command.index("-m") + 1 :]
+        request = {"argv": argv, "env": dict(env), "cwd": folder, "path": path}
+        _adopt_orphans(True)  # which it becomes when what forked it ends, a moment after
         try:
-            socket.send_fds(self._socket, [json.dumps(request).encode() + b"\n"], [control, log])
+            socket.send_fds(self._socket, [json.dumps(request).encode() + b"\n"], [given, log])
             return Forked(json.loads(self._answers.readline()))
         finally:
             _adopt_orphans(False)
@@ -118,16 +125,13 @@ def preloaded(python: str = sys.executable, engine: str = DEFAULT) -> Preloaded:
 def handed_in(others: bool = False) -> Iterator[None]:
     """While entered, zygotes that this process starts are forked instead of importing TensorFlow themselves; with
     `others` also those of the engines beside it, in the interpreters that they have for themselves."""
-    real = starting.subprocess
-    starting.subprocess = _Subprocess(others)  # type: ignore[assignment]
-    try:
+    forking = _Subprocess(others)
+    with mock.patch.object(starting, "subprocess", forking), mock.patch.object(writers, "subprocess", forking):
         yield
-    finally:
-        starting.subprocess = real
 
 
 class _Subprocess:
-    """The module `subprocess`, but for zygotes."""
+    """The module `subprocess`, but for zygotes and writers."""
 
     def __init__(self, others: bool) -> None:
         self._others = others
@@ -136,20 +140,29 @@ class _Subprocess:
         return getattr(subprocess, name)
 
     def Popen(self, command: list[str], **given: Any) -> Any:  # noqa: N802
-        python, cwd = command[0], given["cwd"]
+        python, cwd = command[0], given.get("cwd")
         engine = _framework(command, self._others)
         if engine is None or _variables(given["env"], cwd) != _variables(inherited(python), cwd):
             return subprocess.Popen(command, **given)
         of = preloaded(python, engine)
-        return of.fork(command, given["env"], cwd, given["pass_fds"][0], given["stderr"].fileno())
+        if given["stdin"] != subprocess.PIPE:
+            return of.fork(command, given["env"], cwd, given["pass_fds"][0], given["stderr"].fileno())
+        orders, orders_to = os.pipe()
+        forked = of.fork(command, given["env"], cwd, orders, given["stderr"])
+        os.close(orders)
+        forked.stdin = os.fdopen(orders_to, "wb")
+        return forked
 
 
 def _framework(command: list[str], others: bool) -> str | None:
     """The engine of the house whose framework a command's zygote imports; None where it is to start by itself."""
     python, *flags = command[: command.index("-m")]
-    module, _control, _parent, *arguments = command[command.index("-m") + 1 :]
-    if module != MODULE or len(arguments) != 1:
+    module, *arguments = command[command.index("-m") + 1 :]
+    if module == WRITING:
+        return DEFAULT
+    if module != ZYGOTE or len(arguments) != 3:
         return None
+    arguments = arguments[2:]
     if python == sys.executable:
         return DEFAULT if (flags, arguments) == ([], [DEFAULT]) else None
     engine = engine_of(arguments[0])
@@ -159,12 +172,14 @@ def _framework(command: list[str], others: bool) -> str | None:
 def _variables(environment: Mapping[str, str], cwd: Path | None) -> dict[str, str]:
     """What of an environment imports may read; zygotes have a variable more that all of them are given.
 
-    Not the hash seed, of which each zygote has another: it moves nothing but the order of sets. Nor on the path for
-    modules this checkout, a folder with nothing but its package, or the working folder: what forks them has the package
-    in any case, and they are given their own path.
+    Not the hash seed, of which each zygote has another: it moves nothing but the order of sets. Not the cards that are
+    to be seen, which are looked for when a framework starts. Nor on the path for modules this checkout, a folder with
+    nothing but its package, or the working folder: what forks them has the package in any case, and they are given
+    their own path.
     """
     found = {name: value for name, value in environment.items() if name.startswith(READ_BY_IMPORTS)}
-    found.pop(HASH_SEED, None)
+    for name in (HASH_SEED, "CUDA_VISIBLE_DEVICES"):
+        found.pop(name, None)
     ours = {ROOT, cwd or Path.cwd()}
     entries = [Path(entry) for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     path = [str(entry) for entry in entries if entry not in ours and (entry / "harness").resolve() != PACKAGE]
