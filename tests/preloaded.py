@@ -26,12 +26,14 @@ from harness.run.preparing import processes as writers
 from harness.run.process import zygote as starting
 from harness.run.process.interpreters import inherited
 from harness.run.process.startup import HASH_SEED, PACKAGE
-from harness.trial.engines import DEFAULT, engine_of, environment_of
+from harness.trial.engines import DEFAULT, engine_of
 from tests.preloading import WRITING, ZYGOTE
 
 ROOT = Path(__file__).parents[1]
 READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "MKL_", "MALLOC_", "PYTHON")
 """Variables that begin so may make an import another one."""
+FORKED = ("jax", "keras_distribution", "torch")
+"""Engines beside TensorFlow whose zygotes are known to work as forks; Horovod's has not been tried."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -166,7 +168,7 @@ def _framework(command: list[str], others: bool) -> str | None:
     if python == sys.executable:
         return DEFAULT if (flags, arguments) == ([], [DEFAULT]) else None
     engine = engine_of(arguments[0])
-    return engine.name if others and environment_of(engine) is not None else None
+    return engine.name if others and engine.name in FORKED else None
 
 
 def _variables(environment: Mapping[str, str], cwd: Path | None) -> dict[str, str]:

@@ -20,9 +20,9 @@ FAULTY = "tests.engines.horovod.faulty:FaultyHorovod"
 WRAPPERS = ("optimizer", "fit")
 
 
-def measured(python: str, folder: Path, engine: str, forked: bool = True, **keys: Any) -> Run:
+def measured(python: str, folder: Path, engine: str, **keys: Any) -> Run:
     """As in a sweep but for the base cases that it adds: here nothing is divided by them."""
-    return swept({**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"}, folder, forked=forked)
+    return swept({**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"}, folder)
 
 
 def of(run: Run, **keys: Any) -> TrialRecord:
@@ -33,7 +33,7 @@ def of(run: Run, **keys: Any) -> TrialRecord:
 @pytest.fixture(scope="module")
 def right(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("right")
-    return measured(horovod_python, folder, "horovod", forked=False, **MLP, loop=["tape"], workers=[1, 2, 3, 4])
+    return measured(horovod_python, folder, "horovod", **MLP, loop=["tape"], workers=[1, 2, 3, 4])
 
 
 @pytest.fixture(scope="module")
