@@ -1,14 +1,14 @@
-"""TensorFlow imported once for a process of tests: the zygotes that it starts are forks of one that has it.
+"""A framework imported once for a process of tests: the zygotes that it starts are forks of one that has it.
 
-A zygote from here is as any other, a child of who started it, in the environment and folder that it was given; it only
-has imported what the others import. Real starts stay for what is another interpreter, has another path for modules,
-or differs in a variable that TensorFlow reads while it is imported.
+So are the processes by which `prepare` writes. One from here is as any other, a child of who started it, in the
+environment and folder that it was given; it only has imported what the others import. Real starts stay for what is
+another interpreter than the engine's own, has another path for modules, or differs in a variable that a framework reads
+while it is imported.
 """
 
 import atexit
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import signal
@@ -19,23 +19,28 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from unittest import mock
 
-from harness.protocol.engine import Engine
+from harness.run.preparing import processes as writers
 from harness.run.process import zygote as starting
-from harness.run.process.startup import HASH_SEED
-from harness.trial.engines import DEFAULT
+from harness.run.process.interpreters import inherited
+from harness.run.process.startup import HASH_SEED, PACKAGE
+from harness.trial.engines import DEFAULT, engine_of
+from tests.preloading import WRITING, ZYGOTE
 
 ROOT = Path(__file__).parents[1]
-MODULE = "harness.trial.zygote"
-Loaded = tuple[Engine, dict[str, str]]
-READ_BY_IMPORTS = ("TF_", "KERAS_", "XLA_", "CUDA_", "OMP_", "MKL_", "PYTHON")
+READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "MKL_", "MALLOC_", "PYTHON")
 """Variables that begin so may make an import another one."""
+FORKED = ("jax", "keras_distribution", "torch")
+"""Engines beside TensorFlow whose zygotes are known to work as forks; Horovod's has not been tried."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
 class Forked:
     """A child of this process that another has forked for it: what is asked of a Popen."""
+
+    stdin: BinaryIO | None = None
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -51,7 +56,7 @@ class Forked:
         until = time.monotonic() + timeout if timeout is not None else None
         while self.poll() is None:
             if until is not None and time.monotonic() > until:
-                raise subprocess.TimeoutExpired(MODULE, timeout or 0)
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
             time.sleep(0.002)
         return self.returncode or 0
 
@@ -61,15 +66,15 @@ class Forked:
 
 
 class Preloaded:
-    """A process that has imported what zygotes import, and forks them."""
+    """A process of an interpreter that has imported what zygotes with an engine import, and forks them."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: str, engine: str) -> None:
         ours, theirs = socket.socketpair()
-        self.variables = _variables(os.environ)
         with theirs, tempfile.TemporaryFile() as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.preloaded", str(theirs.fileno()), str(os.getpid())],
+                [python, "-m", "tests.preloading", str(theirs.fileno()), str(os.getpid()), engine],
                 cwd=ROOT,
+                env={**inherited(python), "TF_CPP_MIN_LOG_LEVEL": "2"},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -88,131 +93,100 @@ class Preloaded:
         self.process.wait()
         self._socket.close()
 
-    def fork(self, command: list[str], env: Mapping[str, str], cwd: Path | None, control: int, log: int) -> Forked:
-        """A zygote for `command`, whose parent is this process."""
-        request = {"argv": command[2:], "env": dict(env), "cwd": str(cwd or Path.cwd())}
-        _adopt_orphans(True)  # which the zygote becomes when what forked it ends, a moment after
+    def fork(self, command: list[str], env: Mapping[str, str], cwd: Path | None, given: int, log: int) -> Forked:
+        """What `command` would start, whose parent is this process; `given` is a zygote's control socket, or a writer's
+        standard input."""
+        folder = str(cwd or Path.cwd())
+        path = [*([] if "-P" in command else [folder]), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+        argv = command[command.index("-m") + 1 :]
+        request = {"argv": argv, "env": dict(env), "cwd": folder, "path": path}
+        _adopt_orphans(True)  # which it becomes when what forked it ends, a moment after
         try:
-            socket.send_fds(self._socket, [json.dumps(request).encode() + b"\n"], [control, log])
+            socket.send_fds(self._socket, [json.dumps(request).encode() + b"\n"], [given, log])
             return Forked(json.loads(self._answers.readline()))
         finally:
             _adopt_orphans(False)
 
 
-@functools.cache
-def preloaded() -> Preloaded:
-    """The one of this process, started when it is first needed."""
-    process = Preloaded()
-    atexit.register(process.close)
-    return process
+_started: dict[tuple[str, str], Preloaded] = {}
+
+
+def preloaded(python: str = sys.executable, engine: str = DEFAULT) -> Preloaded:
+    """The one of this process, started when it is first needed. Of the engines beside TensorFlow one is kept at a time:
+    each takes hundreds of megabytes, and the next test wants the same."""
+    key = (python, engine)
+    if key not in _started:
+        for other in [kept for kept in _started if DEFAULT not in (engine, kept[1])]:
+            _started.pop(other).close()
+        _started[key] = Preloaded(*key)
+        atexit.register(_started[key].close)
+    return _started[key]
 
 
 @contextlib.contextmanager
-def handed_in() -> Iterator[None]:
-    """While entered, zygotes that this process starts are forked instead of importing TensorFlow themselves."""
-    real = starting.subprocess
-    starting.subprocess = _Subprocess()  # type: ignore[assignment]
-    try:
+def handed_in(others: bool = False) -> Iterator[None]:
+    """While entered, zygotes that this process starts are forked instead of importing TensorFlow themselves; with
+    `others` also those of the engines beside it, in the interpreters that they have for themselves."""
+    forking = _Subprocess(others)
+    with mock.patch.object(starting, "subprocess", forking), mock.patch.object(writers, "subprocess", forking):
         yield
-    finally:
-        starting.subprocess = real
 
 
 class _Subprocess:
-    """The module `subprocess`, but for zygotes."""
+    """The module `subprocess`, but for zygotes and writers."""
+
+    def __init__(self, others: bool) -> None:
+        self._others = others
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
 
     def Popen(self, command: list[str], **given: Any) -> Any:  # noqa: N802
-        plain = [sys.executable, "-m", MODULE]
-        if command[:3] != plain or command[5:] != [DEFAULT] or _variables(given["env"]) != preloaded().variables:
+        python, cwd = command[0], given.get("cwd")
+        engine = _framework(command, self._others)
+        if engine is None or _variables(given["env"], cwd) != _variables(inherited(python), cwd):
             return subprocess.Popen(command, **given)
-        return preloaded().fork(command, given["env"], given["cwd"], given["pass_fds"][0], given["stderr"].fileno())
+        of = preloaded(python, engine)
+        if given["stdin"] != subprocess.PIPE:
+            return of.fork(command, given["env"], cwd, given["pass_fds"][0], given["stderr"].fileno())
+        orders, orders_to = os.pipe()
+        forked = of.fork(command, given["env"], cwd, orders, given["stderr"])
+        os.close(orders)
+        forked.stdin = os.fdopen(orders_to, "wb")
+        return forked
 
 
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+def _framework(command: list[str], others: bool) -> str | None:
+    """The engine of the house whose framework a command's zygote imports; None where it is to start by itself."""
+    python, *flags = command[: command.index("-m")]
+    module, *arguments = command[command.index("-m") + 1 :]
+    if module == WRITING:
+        return DEFAULT
+    if module != ZYGOTE or len(arguments) != 3:
+        return None
+    arguments = arguments[2:]
+    if python == sys.executable:
+        return DEFAULT if (flags, arguments) == ([], [DEFAULT]) else None
+    engine = engine_of(arguments[0])
+    return engine.name if others and engine.name in FORKED else None
+
+
+def _variables(environment: Mapping[str, str], cwd: Path | None) -> dict[str, str]:
     """What of an environment imports may read; zygotes have a variable more that all of them are given.
 
-    Not the hash seed, of which each zygote has another: it moves nothing but the order of sets. Nor this checkout on
-    the path for modules: what forks them has it there in any case.
+    Not the hash seed, of which each zygote has another: it moves nothing but the order of sets. Not the cards that are
+    to be seen, which are looked for when a framework starts. Nor on the path for modules this checkout, a folder with
+    nothing but its package, or the working folder: what forks them has the package in any case, and they are given
+    their own path.
     """
     found = {name: value for name, value in environment.items() if name.startswith(READ_BY_IMPORTS)}
-    found.pop(HASH_SEED, None)
-    path = [entry for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if entry and Path(entry) != ROOT]
+    for name in (HASH_SEED, "CUDA_VISIBLE_DEVICES"):
+        found.pop(name, None)
+    ours = {ROOT, cwd or Path.cwd()}
+    entries = [Path(entry) for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    path = [str(entry) for entry in entries if entry not in ours and (entry / "harness").resolve() != PACKAGE]
     return {"TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": os.pathsep.join(path), **found}
 
 
 def _adopt_orphans(wanted: bool) -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
-
-
-# what runs in the process that has imported TensorFlow
-
-
-def main() -> None:
-    """Import, then fork a zygote for each request."""
-    from harness.trial import zygote
-
-    connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    zygote.die_with_parent(parent)
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-    engine, versions = zygote.preload(DEFAULT)
-    connection.sendall(b'"ready"\n')
-    while received := socket.recv_fds(connection, 1 << 20, 2):
-        data, (control, log), _, _ = received
-        while not data.endswith(b"\n"):
-            data += connection.recv(1 << 20)
-        pid = _fork_twice(connection, json.loads(data), (engine, versions), parent, (control, log))
-        connection.sendall(json.dumps(pid).encode() + b"\n")
-        os.close(control)
-        os.close(log)
-
-
-def _fork_twice(
-    connection: socket.socket, request: dict[str, Any], loaded: Loaded, parent: int, fds: tuple[int, int]
-) -> int:
-    """The pid of a process that is an orphan, and so a child of whoever adopts those."""
-    said, says = os.pipe()
-    between = os.fork()
-    if between == 0:
-        pid = os.fork()
-        if pid:
-            os.write(says, str(pid).encode())
-            os._exit(0)
-        connection.close()
-        os.close(said)
-        os.close(says)
-        _be_a_zygote(request, loaded, parent, *fds)
-    os.close(says)
-    pid = int(os.read(said, 64))
-    os.close(said)
-    os.waitpid(between, 0)
-    return pid
-
-
-def _be_a_zygote(request: dict[str, Any], loaded: Loaded, parent: int, control: int, log: int) -> None:
-    """Never returns."""
-    from harness.trial import zygote
-
-    try:
-        while os.getppid() != parent:
-            time.sleep(0.001)
-        os.setsid()
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
-        os.environ.clear()
-        os.environ.update(request["env"])
-        os.chdir(request["cwd"])
-        sys.path.insert(0, request["cwd"])
-        tempfile.tempdir = None
-        sys.argv = [MODULE, str(control), *request["argv"][2:]]
-        zygote.preload = lambda _: loaded
-        zygote.main()
-    finally:
-        os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,6 @@
 """How sweeps of engines are run, and what of each cell that trains rightly must hold whatever the engine is."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,19 @@ from harness.run.progress.base import Quiet
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.expand import Matrix
+from tests.preloaded import handed_in
 
 
-def swept(asked: Mapping[str, Any], folder: Path, keeps: Callable[[Any], bool] = lambda _: True) -> Run:
+def swept(
+    asked: Mapping[str, Any], folder: Path, keeps: Callable[[Any], bool] = lambda _: True, forked: bool = True
+) -> Run:
     """As a sweep of these keys, but for the base cases that it adds, since here nothing is divided by them, and for the
-    cells that are not kept."""
+    cells that are not kept. Unless its fork server is to be `forked`, it is started as for a user."""
     sweep = sweep_from(dict(asked))
     every = asked_matrix(sweep)
     cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell))
-    return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
+    with handed_in(others=True) if forked else contextlib.nullcontext():
+        return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
 
 
 def must_have_passed_the_whole_gate(trial: TrialRecord) -> None:

@@ -12,6 +12,7 @@ from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.cell import trained
+from tests.preloaded import handed_in
 
 pytestmark = pytest.mark.slow
 LOOPS = ("jit", "shard_map")
@@ -26,7 +27,7 @@ def run(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
     matrix = asked_matrix(sweep)
     cells = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    with pytest.MonkeyPatch.context() as patch:
+    with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))
         return load_run(explain(ExplainSettings(sweep, cells), folder))
 

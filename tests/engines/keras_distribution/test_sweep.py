@@ -28,19 +28,25 @@ def makes_sense(cell: Any) -> bool:
 
 
 def measured(
-    python: str, folder: Path, engine: str = "keras_distribution", keeps: Keeps = makes_sense, **keys: Any
+    python: str,
+    folder: Path,
+    engine: str = "keras_distribution",
+    keeps: Keeps = makes_sense,
+    forked: bool = True,
+    **keys: Any,
 ) -> Run:
     """As a sweep of these keys, but for the base cases that it adds and the cells that are not kept."""
     loops = ["data_parallel", "model_parallel"]
     asked = {"engine": engine, "strategy": ["distribution"], "loop": loops, "optimizer": ["sgd"], **SHORT, **keys}
-    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps)
+    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps, forked)
 
 
 @pytest.fixture(scope="module")
 def right(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     meshes = ["batch:1", "batch:2", "batch:3", "batch:4", "model:2", CUT]
     asked: dict[str, Any] = {"strategy": ["none", "distribution"], "replicas": [1, 2, 3, 4], "mesh": meshes}
-    return measured(keras_python, tmp_path_factory.mktemp("right"), **asked, **{**MLP, "optimizer": ["momentum"]})
+    keys = {**asked, **MLP, "optimizer": ["momentum"]}
+    return measured(keras_python, tmp_path_factory.mktemp("right"), forked=False, **keys)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """PyTorch with something planted in its steps, each as a cross-device op, for `explain` to find.
 
-`slow_input` makes each batch come late, `slow_update` each update last longer, and with `lacks_more` the instrument
-without an update adds no gradients up either. `auto` is PyTorch as it is.
+`slow_input` makes each batch come late, and its instrument without an update adds no gradients up either; `slow_update`
+makes each update last longer. `auto` is PyTorch as it is.
 """
 
 import time
@@ -15,7 +15,7 @@ from harness.record.explain import FORWARD_BACKWARD, NO_UPDATE
 from harness.spec.catalogue import Catalogue
 from tests.engines.ops import with_ops
 
-SLOW_INPUT, SLOW_UPDATE, LACKS_MORE = "slow_input", "slow_update", "lacks_more"
+SLOW_INPUT, SLOW_UPDATE = "slow_input", "slow_update"
 PLANTED_S = 0.04
 """Several times a step of the perceptron, so that it binds the step whatever else the machine does."""
 
@@ -39,7 +39,7 @@ def planted_trainer(request: Request) -> Trainer:
             return "auto"
 
         def _without(self, name: str) -> Any:
-            lacks_more = self._planted == LACKS_MORE and name == NO_UPDATE
+            lacks_more = self._planted == SLOW_INPUT and name == NO_UPDATE
             return super()._without(FORWARD_BACKWARD if lacks_more else name)
 
     return PlantedTrainer(request)
@@ -62,7 +62,7 @@ class PlantedTorch(Torch):
     """PyTorch and what is planted in it."""
 
     def catalogue(self) -> Catalogue:
-        return with_ops(super().catalogue(), (SLOW_INPUT, SLOW_UPDATE, LACKS_MORE))
+        return with_ops(super().catalogue(), (SLOW_INPUT, SLOW_UPDATE))
 
     def trainer(self, request: Request) -> Trainer:
         return planted_trainer(request)

@@ -14,7 +14,8 @@ from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.cell import trained
-from tests.engines.torch.planted import LACKS_MORE, PLANTED_S, SLOW_INPUT, SLOW_UPDATE
+from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
+from tests.preloaded import handed_in
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ def run(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "strategy": ["data_parallel"],
         "workers": [2],
         "loop": ["ddp"],
-        "cross_device_op": ["auto", SLOW_INPUT, SLOW_UPDATE, LACKS_MORE],
+        "cross_device_op": ["auto", SLOW_INPUT, SLOW_UPDATE],
         "model": ["mlp"],
         "batch_size": [8],
         "optimizer": ["sgd"],
@@ -37,7 +38,7 @@ def run(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
     matrix = asked_matrix(sweep)
     cells = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    with pytest.MonkeyPatch.context() as patch:
+    with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
         return load_run(explain(ExplainSettings(sweep, cells), folder))
 
@@ -85,8 +86,8 @@ def test_a_planted_cause_makes_its_own_part_grow(run: Run, op: str, part: Any) -
 
 
 def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
-    refused = found(run, LACKS_MORE)
+    refused = found(run, SLOW_INPUT)
     assert set(refused.lacking) == {NO_UPDATE}
     assert "it reduces by nothing where the whole step does by 2 all-reduce" in refused.lacking[NO_UPDATE]
     assert {"input", "communication", "dispatch"} <= {part.name for part in refused.parts}
-    assert trials(run, LACKS_MORE)[EMPTY].status == "unproved"
+    assert trials(run, SLOW_INPUT)[EMPTY].status == "unproved"

@@ -1,0 +1,111 @@
+"""What runs in the process that has imported a framework, and forks zygotes and writers: see `tests.preloaded`.
+
+It imports no more than they do: the interpreter of an engine has nothing else.
+"""
+
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from typing import Any
+
+from harness.protocol.engine import Engine
+from harness.trial import zygote
+
+ZYGOTE, WRITING = "harness.trial.zygote", "harness.trial.writing"
+Loaded = tuple[Engine, dict[str, str]]
+
+
+def main() -> None:
+    """Import what an engine needs, then fork what each request asks for. Arguments: the socket's file descriptor, the
+    parent's pid, and the engine's name."""
+    connection, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    zygote.die_with_parent(parent)
+    loaded = zygote.preload(sys.argv[3])
+    connection.sendall(b'"ready"\n')
+    while received := socket.recv_fds(connection, 1 << 20, 2):
+        data, (given, log), _, _ = received
+        while not data.endswith(b"\n"):
+            data += connection.recv(1 << 20)
+        pid = _fork_twice(connection, json.loads(data), loaded, parent, (given, log))
+        connection.sendall(json.dumps(pid).encode() + b"\n")
+        os.close(given)
+        os.close(log)
+
+
+def _fork_twice(
+    connection: socket.socket, request: dict[str, Any], loaded: Loaded, parent: int, fds: tuple[int, int]
+) -> int:
+    """The pid of a process that is an orphan, and so a child of whoever adopts those."""
+    said, says = os.pipe()
+    between = os.fork()
+    if between == 0:
+        if os.fork():
+            os._exit(0)
+        connection.close()
+        os.setsid()  # before anybody knows it: who ends it ends all of its session
+        os.write(says, str(os.getpid()).encode())
+        os.close(said)
+        os.close(says)
+        _be(request, loaded, parent, *fds)
+    os.close(says)
+    pid = int(os.read(said, 64))
+    os.close(said)
+    os.waitpid(between, 0)
+    return pid
+
+
+def _be(request: dict[str, Any], loaded: Loaded, parent: int, given: int, log: int) -> None:
+    """Never returns. `given` is a zygote's control socket, or a writer's standard input."""
+    code = 1
+    try:
+        while os.getppid() != parent:
+            time.sleep(0.001)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.environ.clear()
+        os.environ.update(request["env"])
+        os.chdir(request["cwd"])
+        sys.path[:0] = request["path"]
+        tempfile.tempdir = None
+        module, *arguments = request["argv"]
+        if module == WRITING:
+            code = _write(given, parent)
+        else:
+            _be_a_zygote(given, parent, arguments[-1], loaded)
+    except BaseException:  # noqa: BLE001  what another process would say last, whatever ended it
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _be_a_zygote(control: int, parent: int, engine: str, loaded: Loaded) -> None:
+    sys.argv = [ZYGOTE, str(control), str(parent), engine]
+    if engine == loaded[0].name:
+        zygote.preload = lambda _: loaded
+    zygote.main()
+
+
+def _write(orders: int, parent: int) -> int:
+    """The exit status."""
+    from harness.trial import writing
+
+    sys.modules["__main__"] = writing  # of which Dask's processes are told
+    os.dup2(orders, 0)
+    os.close(orders)
+    sys.stdin = os.fdopen(0)
+    sys.argv = [WRITING, str(parent)]
+    try:
+        writing.main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+if __name__ == "__main__":
+    main()
