@@ -48,14 +48,14 @@ def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
     """Averages of tensors as large as the gradients that lie there, by the tape that the loop makes of this one."""
     given = [tf.ones(source.shape, source.dtype) for source in loop.sources]
 
-    class Given(tf.GradientTape):  # type: ignore[misc]  # TensorFlow is not there to be looked at
+    class GivenTape(tf.GradientTape):  # type: ignore[misc]  # TensorFlow is not there to be looked at
         """A tape whose gradients are what is given."""
 
         def gradient(self, *_: Any, **__: Any) -> list[Any]:
             return [tf.identity(tensor) for tensor in given]  # of the program, whose tensors alone have names
 
     def averaged(_: Any, __: Any) -> Any:
-        with Given() as tape:
+        with GivenTape() as tape:
             return number_of(loop.taped(tape).gradient(None, loop.sources))
 
     return averaged
