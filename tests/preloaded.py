@@ -123,6 +123,11 @@ def preloaded(python: str = sys.executable, engine: str = DEFAULT) -> Preloaded:
     return _started[key]
 
 
+def kept() -> set[int]:
+    """Process ids of what forks zygotes and stays."""
+    return {one.process.pid for one in _started.values()}
+
+
 @contextlib.contextmanager
 def handed_in(others: bool = False) -> Iterator[None]:
     """While entered, zygotes that this process starts are forked instead of importing TensorFlow themselves; with

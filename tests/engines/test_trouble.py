@@ -18,6 +18,7 @@ from harness.trial.same_work.batches import Data
 from tests.cli.real import still_alive
 from tests.engines.sweeps import swept
 from tests.engines.troubled import TROUBLES
+from tests.preloaded import kept
 
 pytestmark = pytest.mark.slow
 ENGINES = {"torch": "TroubledTorch", "horovod": "TroubledHorovod"}
@@ -46,7 +47,7 @@ def folders_of_ours() -> set[Path]:
 
 
 def children_of_ours() -> set[psutil.Process]:
-    return set(psutil.Process().children(recursive=True))
+    return {one for one in psutil.Process().children(recursive=True) if one.pid not in kept()}
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.engine) for name in ENGINES])

@@ -156,7 +156,11 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
         ),
         ({"loop": "fit"}, {}, "loop: 'fit' has no instruments; expected custom"),
         ({}, {"trials": 1}, "trials: given 1, expected at least 2"),
-        ({}, {"engine": "benchmarks.own_engine:Means"}, "engine: given .*, expected jax or tensorflow or torch"),
+        (
+            {},
+            {"engine": "benchmarks.own_engine:Means"},
+            "engine: given .*, expected horovod or jax or tensorflow or torch",
+        ),
     ],
 )
 def test_what_has_no_instruments_is_refused_before_anything_is_measured(
