@@ -57,6 +57,8 @@ SERVED = [
     "none,mirrored",
     "--replicas",
     "1,2",
+    "--data",
+    "photographs",
     "--cache",
     "none",
     "--deterministic",
