@@ -92,8 +92,9 @@ class Link:
         """Each of `PROMISED`."""
         on_the_way = ring_s(WORKERS, [0], self.built.round_trip_s, self.built.bandwidth_bits_per_s)
         a_byte = ring_s(WORKERS, [1], 0.0, self.built.bandwidth_bits_per_s)
+        ring = ring_s(WORKERS, self.packs, self.built.round_trip_s, self.built.bandwidth_bits_per_s)
         latency, slope = (of.value for of in (self.software.latency_s, self.software.seconds_a_byte))
-        a_step = OverBlocks(len(self.packs) * (on_the_way + latency) + sum(self.packs) * (a_byte + slope))
+        a_step = OverBlocks(ring + len(self.packs) * latency + sum(self.packs) * slope)
         found = (
             ratio(self.line.seconds_a_byte, OverBlocks(a_byte)),
             ratio(self.line.seconds_a_byte, plus(a_byte, self.software.seconds_a_byte)),

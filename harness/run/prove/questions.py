@@ -158,10 +158,7 @@ def copies(of: TrialRecord) -> Proof:
 def _copying(cell: Cell) -> str:
     """Why TensorFlow's own step of such a cell copies to the host; empty where it need not. Read off profiles of
     TensorFlow 2.21 on a GPU."""
-    for (key, value), reason in COPYING.items():
-        if cell.get(key) == value:
-            return reason
-    return ""
+    return next((reason for (key, value), reason in COPYING.items() if cell.get(key) == value), "")
 
 
 def drivers(zygote: Zygote, device: str) -> Proof:
