@@ -10,7 +10,10 @@ The formula knows the link and no software. What that takes is measured in the s
 has neither delay nor rate: α less the formula's round trips, and 1/β as it is. Both ratios are printed, to the formula
 and to the formula with the software. Where copying overlaps with sending the latter expects too much.
 
-    python benchmarks/goals/links.py [--blocks N] [--network A;B;…] [--results DIR]
+TCP on the hosts is Linux's own choice, CUBIC, unless another is named: trials that take turns leave their connections
+idle, and one that BBR governs sends next to nothing for 0.2 s when it goes on.
+
+    python benchmarks/goals/links.py [--blocks N] [--network A;B;…] [--congestion NAME] [--results DIR]
 
 Needs what emulated networks need (docs/networks.md). 25 minutes on two cores. It ends with the tables of README.md.
 """
@@ -20,7 +23,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common import cell, markdown, scratch, trials_of_arms
@@ -35,7 +38,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.spec.cell import trained
 from harness.spec.collective import size_text
-from harness.spec.network import UNSHAPED, Network
+from harness.spec.network import Network
 
 RATES, DELAYS = ("100mbit", "1gbit"), ("0.1ms", "1ms", "5ms")
 WORKERS = 2
@@ -184,7 +187,7 @@ def _step_s(trial: TrialRecord) -> float:
     return trial.step_time_s
 
 
-def measure(networks: Sequence[str], blocks: int, results: Path) -> list[Link]:
+def measure(networks: Sequence[str], unshaped: str, blocks: int, results: Path) -> list[Link]:
     """A sweep of collectives over all of them and the link without delay or rate, then a step on each."""
     swept = harness.sweep(
         work="collective",
@@ -192,14 +195,14 @@ def measure(networks: Sequence[str], blocks: int, results: Path) -> list[Link]:
         workers=[WORKERS],
         replicas=[1],
         size=list(SIZES),
-        network=[UNSHAPED, *networks],
+        network=[unshaped, *networks],
         trials=blocks,
         results=results,
         **SWEPT,
     )
     found = lines_of(swept.run)
-    software = Software.of(*found[UNSHAPED])
-    alone = limits(software.latency_s, 1e3, 2), _megabits(found[UNSHAPED][0].pieces[-1])
+    software = Software.of(*found[unshaped])
+    alone = limits(software.latency_s, 1e3, 2), _megabits(found[unshaped][0].pieces[-1])
     print(f"the software alone: {alone[0]} ms and {alone[1]} Mbit/s", flush=True)
     links = []
     for network in networks:
@@ -239,12 +242,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=4)
     parser.add_argument("--network", help="in place of the six promised, a semicolon between them")
+    parser.add_argument("--congestion", default="cubic", help="how TCP on the hosts finds its speed, such as bbr")
     parser.add_argument("--results", type=Path, help="where the sweep is kept; without it nowhere")
     given = parser.parse_args()
     texts = given.network.split(";") if given.network else [f"rate={r},delay={d}" for r in RATES for d in DELAYS]
-    networks = [Network.parse(text).text for text in texts]
+    networks = [replace(Network.parse(text), congestion=given.congestion).text for text in texts]
+    unshaped = Network(congestion=given.congestion).text
     with scratch() as folder:
-        links = measure(networks, given.blocks, given.results or Path(folder))
+        links = measure(networks, unshaped, given.blocks, given.results or Path(folder))
     show(links)
 
 

@@ -70,7 +70,10 @@ def ring_s(ranks: int, sizes: Sequence[int], round_trip_s: float, bandwidth_bits
 
 
 def network_curves(work: WorkloadSummary) -> tuple[NetworkCurve, ...]:
-    """A curve for what differs in the rate only; delays have curves of their own. What is not ok is on none."""
+    """A curve for what differs in the rate only; delays and congestion controls have curves of their own.
+
+    What is not ok is on none.
+    """
     by_id = {cell.cell_id: cell for cell in work.cells}
     grouped: defaultdict[str, list[NetworkPoint]] = defaultdict(list)
     for cell in work.cells:
@@ -95,15 +98,16 @@ def _point(cell: CellSummary, by_id: dict[str, CellSummary]) -> NetworkPoint | N
 def _curves(points: Sequence[NetworkPoint]) -> list[NetworkCurve]:
     loopback = next((point for point in points if point.network is None), None)
     label = points[0].summary.trials.cell.without_network().label
-    delays: defaultdict[float, list[NetworkPoint]] = defaultdict(list)
+    apart: defaultdict[tuple[float, str], list[NetworkPoint]] = defaultdict(list)
     for point in sorted(points, key=lambda point: order_of(point.summary.trials.cell.shape.network)):
         if point.network is not None:
-            delays[point.network.delay].append(point)
+            apart[point.network.delay, point.network.congestion].append(point)
     curves: list[NetworkCurve] = []
-    for delay in sorted(delays):
-        shown = f"{label}, delay {1e3 * delay:g} ms" if delay else label
+    for delay, congestion in sorted(apart):
+        shown = [label, *([f"delay {1e3 * delay:g} ms"] if delay else []), *([congestion] if congestion else [])]
+        with_line = _with_expectation(apart[delay, congestion])
         # it has no delay of its own: it stands beside the curve that has the least
-        curves.append(NetworkCurve(shown, _with_expectation(delays[delay]), None if curves else loopback))
+        curves.append(NetworkCurve(", ".join(shown), with_line, None if curves else loopback))
     return curves
 
 

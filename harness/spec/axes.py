@@ -229,9 +229,10 @@ class Axes(BaseModel):
     )] = "locked"
     network: Annotated[str, Axis(
         works=COLLECTIVES,
-        help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms; also unshaped, "
-        "none", asked=("",), value=NetworkText, takers=CLUSTERS, spelling=Spelling(split_networks, join_values),
-        base="", rank=order_of, competes=True, idle=_one_process, label=lambda cell: cell.network, series=True,
+        help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms, "
+        "congestion=cubic; also unshaped, none",
+        asked=("",), value=NetworkText, takers=CLUSTERS, spelling=Spelling(split_networks, join_values), base="",
+        rank=order_of, competes=True, idle=_one_process, label=lambda cell: cell.network, series=True,
         tried=("unshaped", "rate=100mbit"), tried_with=TWO_WORKERS, shown_by=("cluster.network.bandwidth_bits_per_s",),
         lacking="emulated networks",
     )] = ""

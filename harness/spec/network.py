@@ -1,4 +1,4 @@
-"""Emulated networks as text: `rate=1gbit,delay=0.5ms`, checked, in one canonical spelling."""
+"""Emulated networks as text: `rate=1gbit,delay=0.5ms,congestion=cubic`, checked, in one canonical spelling."""
 
 import math
 import re
@@ -26,7 +26,10 @@ _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})\s*([a-z]+)", re.AS
 _EXPECTED = {
     "rate": "a number with kbit, mbit or gbit from rate=1mbit to rate=1000gbit, like rate=1gbit",
     "delay": "a number with us, ms or s, in whole microseconds up to delay=1s, like delay=0.5ms",
+    "congestion": "the name of one of Linux's congestion controls, like congestion=cubic",
 }
+_CONGESTION = re.compile(r"[a-z][a-z0-9_-]{1,14}", re.ASCII)
+"""A name that the kernel can have for one (TCP_CA_NAME_MAX is 16, its end included)."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +40,29 @@ class Network:
     """Bits per second of every host's link, in each direction; None is unshaped."""
     delay: float = 0.0
     """Seconds from one host to another, one way; a whole number of microseconds. 0 adds none."""
+    congestion: str = ""
+    """How TCP on the hosts finds its speed, by the kernel's name; empty is the machine's default."""
 
     @classmethod
     def parse(cls, text: str) -> "Network":
-        """`rate=…`, `delay=…`, both in any order, or `unshaped`. UsageError in one line names the key `network`."""
+        """`rate=…`, `delay=…`, `congestion=…`, some or all in any order, or `unshaped`. UsageError names the key."""
         if _plain(text) == UNSHAPED:
             return cls()
         found: dict[str, Fraction] = {}
+        congestion = ""
         for part in text.split(","):
             key, _, value = (piece.strip() for piece in part.lower().partition("="))
             if key not in _EXPECTED:
-                raise _refused(text, f"expected {NONE}, {UNSHAPED}, or rate=… and delay=…{nearest(key, _EXPECTED)}")
-            if key in found:
+                keys = "rate=…, delay=… and congestion=…"
+                raise _refused(text, f"expected {NONE}, {UNSHAPED}, or {keys}{nearest(key, _EXPECTED)}")
+            if key in found or (key == "congestion" and congestion):
                 raise _refused(text, f"'{key}' is there twice")
-            found[key] = _rate(text, value) if key == "rate" else _delay(text, value)
+            if key == "congestion":
+                congestion = _congestion(text, value)
+            else:
+                found[key] = _rate(text, value) if key == "rate" else _delay(text, value)
         rate = int(found["rate"]) if "rate" in found else None
-        return cls(rate, float(found.get("delay", Fraction(0)) / 10**6))
+        return cls(rate, float(found.get("delay", Fraction(0)) / 10**6), congestion)
 
     @property
     def text(self) -> str:
@@ -63,6 +73,8 @@ class Network:
             parts.append(f"rate={Decimal(self.rate) / _RATES[unit]:f}{unit}")
         if self.delay:
             parts.append(f"delay={Decimal(round(self.delay * 10**6)) / _DELAYS['ms']:f}ms")
+        if self.congestion:
+            parts.append(f"congestion={self.congestion}")
         return ",".join(parts) or UNSHAPED
 
 
@@ -115,6 +127,13 @@ def _delay(text: str, value: str) -> Fraction:
     if microseconds is None or microseconds.denominator != 1 or not 0 < microseconds <= LONGEST_S * 10**6:
         raise _refused(text, f"expected {_EXPECTED['delay']}")
     return microseconds
+
+
+def _congestion(text: str, value: str) -> str:
+    """As the kernel calls it; whether this machine has it, building the network tells."""
+    if not _CONGESTION.fullmatch(value):
+        raise _refused(text, f"expected {_EXPECTED['congestion']}")
+    return value
 
 
 def _quantity(value: str, units: dict[str, int]) -> Fraction | None:

@@ -43,6 +43,13 @@ def test_a_delay_has_a_curve_of_its_own_and_the_loopback_stands_beside_the_short
     assert curves[1].loopback is None
 
 
+def test_each_congestion_control_has_a_curve_of_its_own() -> None:
+    governed = [f"{text},congestion={name}" for name in ("bbr", "cubic") for text in RATES[:2]]
+    curves = network_curves(networked([on(text) for text in (*RATES, *governed)]))
+    assert [curve.label.rpartition(" b32")[2] for curve in curves] == ["", ", bbr", ", cubic"]
+    assert [len(curve.points) for curve in curves] == [len(RATES), 2, 2]
+
+
 def test_where_nothing_is_hidden_the_formula_is_what_is_measured() -> None:
     curves = network_curves(networked([on(text) for text in (*RATES, "rate=100mbit,delay=2ms", "delay=2ms")]))
     assert len(curves) == 2

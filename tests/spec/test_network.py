@@ -18,7 +18,8 @@ from harness.spec.network import (
 
 RATES = st.none() | st.integers(SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S)
 DELAYS = st.integers(0, 10**6).map(lambda microseconds: microseconds / 10**6)
-NETWORKS = st.builds(Network, RATES, DELAYS)
+CONGESTIONS = st.sampled_from(["", "cubic", "bbr", "dctcp", "tcp-x_1"])
+NETWORKS = st.builds(Network, RATES, DELAYS, CONGESTIONS)
 VALUES = NETWORKS.map(lambda network: network.text) | st.just("")
 UNITS = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 
@@ -54,6 +55,8 @@ def decimal(number: Fraction) -> str:
         ("rate=2500mbit", "rate=2.5gbit"),
         ("rate=1500.5kbit", "rate=1.5005mbit"),
         ("UNSHAPED", "unshaped"),
+        ("congestion=Cubic,rate=1gbit", "rate=1gbit,congestion=cubic"),
+        ("congestion=bbr", "congestion=bbr"),
     ],
 )
 def test_a_network_is_shown_in_its_canonical_spelling(spelling: str, text: str) -> None:
@@ -68,7 +71,7 @@ def test_a_network_is_in_bits_and_seconds() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "expected none, unshaped, or rate=… and delay=…"),
+        ("", "expected none, unshaped, or rate=…, delay=… and congestion=…"),
         ("rate", "like rate=1gbit"),
         ("rate=", "like rate=1gbit"),
         ("rate=1000", "kbit, mbit or gbit"),
@@ -84,11 +87,14 @@ def test_a_network_is_in_bits_and_seconds() -> None:
         ("delay=0.5us", "whole microseconds"),
         ("delay=1001ms", "up to delay=1s"),
         ("delay=1", "us, ms or s"),
+        ("congestion=", "like congestion=cubic"),
+        ("congestion=a b", "like congestion=cubic"),
+        ("congestion=cubic,congestion=bbr", "'congestion' is there twice"),
         ("dely=1ms", "did you mean 'delay'?"),
-        ("loss=1%", "expected none, unshaped, or rate=… and delay=…"),
+        ("loss=1%", "expected none, unshaped, or rate=…, delay=… and congestion=…"),
         ("rate=1gbit,rate=2gbit", "'rate' is there twice"),
-        ("rate=1gbit,unshaped", "expected none, unshaped, or rate=… and delay=…"),
-        ("rate=1gbit,", "expected none, unshaped, or rate=… and delay=…"),
+        ("rate=1gbit,unshaped", "expected none, unshaped, or rate=…, delay=… and congestion=…"),
+        ("rate=1gbit,", "expected none, unshaped, or rate=…, delay=… and congestion=…"),
     ],
 )
 def test_what_is_no_network_is_refused_with_what_is_expected(text: str, expected: str) -> None:

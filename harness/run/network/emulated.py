@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 from types import TracebackType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,6 +18,8 @@ MOST_HOSTS = 250
 MEASURE_LIMIT_S = 20.0
 ROUND_TRIPS = 40
 """That measuring waits for, at most, with what TCP sends again."""
+CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+"""Those that are loaded; the kernel loads others when they are asked for."""
 INSTALL = "install iproute2 (Debian, Ubuntu, Alpine: iproute2; Fedora: iproute and iproute-tc)"
 _PLACES = os.pathsep.join(("/usr/sbin", "/sbin", "/usr/bin", "/bin"))
 """Where the tools are when the search path does not say so."""
@@ -131,12 +134,27 @@ class EmulatedNetwork:
         self._batch(self._switch, "ip", lines)
         for index, holder in enumerate(self._holders):
             self._batch(holder, "ip", [f"address add {_address(index)}/24 dev eth0", "link set eth0 up"])
+            if self.network.congestion:
+                self._govern(holder, _address(index))
         if self.network.rate is not None:
             self._shape(ports, self.network.rate)
         if self.network.delay:
             behind = [f"{port}={_hardware(index)}" for index, port in enumerate(ports)]
             microseconds = str(round(self.network.delay * 1e6))
             self._switch.start(*PYTHON, str(HERE / "relay.py"), microseconds, *behind, vital=True)
+
+    def _govern(self, holder: Namespace, address: str) -> None:
+        """By the route: as its default a namespace may only have what unprivileged programs may take as well."""
+        to_all = f"{SUBNET}.0/24 dev eth0 proto kernel scope link src {address}"
+        try:
+            self._batch(holder, "ip", [f"route replace {to_all} congctl {self.network.congestion}"])
+        except TooSlow:
+            raise
+        except NetworkError as error:
+            there = ", ".join(sorted(CONGESTION_CONTROLS.read_text().split()))
+            raise NotAvailable(
+                f"congestion={self.network.congestion} cannot be had ({error}); here are {there}"
+            ) from None
 
     def _shape(self, ports: list[str], rate: int) -> None:
         """The same rate from every host to the switch and from the switch to every host."""

@@ -10,7 +10,6 @@ import os
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import NoReturn
 
 MESSAGE = b"x" * 64
@@ -27,7 +26,8 @@ SETTLED = 0.4
 """The share of the transfer that is not counted: what a shaper lets through at once, and how the sender starts."""
 LIMIT_S = 30.0
 """For everything that could wait for ever."""
-CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+LONGEST_NAME = 16
+"""Bytes of a congestion control's name (TCP_CA_NAME_MAX)."""
 
 
 def serve(address: str) -> None:
@@ -85,10 +85,11 @@ def measure(address: str, port: int) -> dict[str, float | str]:
         round_trip = round_trip_s(connection)
     with socket.create_connection((address, port), LIMIT_S) as connection:
         bandwidth = bandwidth_bits_per_s(connection, BULK_S + BULK_ROUND_TRIPS * round_trip)
+        governed_by = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, LONGEST_NAME)
     return {
         "round_trip_s": round_trip,
         "bandwidth_bits_per_s": bandwidth,
-        "congestion_control": CONGESTION_CONTROL.read_text().strip(),
+        "congestion_control": governed_by.rstrip(b"\0").decode(),
     }
 
 

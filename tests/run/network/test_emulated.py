@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from harness.run.network import EmulatedNetwork, NetworkError, NotAvailable, available
+from harness.run.network.emulated import CONGESTION_CONTROLS
 from harness.spec.network import Network
 from tests.run.network.conftest import ended, link_of, members, said_in, within
 
@@ -255,6 +256,17 @@ def test_closing_leaves_no_namespace_no_process_and_no_interface() -> None:
         assert len(pids) == 2
     assert within(5, lambda: not any(members(link) for link in links) and all(map(ended, pids)))
     assert interfaces() == before
+
+
+@pytest.mark.parametrize("name", CONGESTION_CONTROLS.read_text().split() if CONGESTION_CONTROLS.exists() else [])
+def test_connections_are_governed_by_the_congestion_control_that_was_asked_for(name: str) -> None:
+    with EmulatedNetwork(Network(congestion=name), 2) as network:
+        assert network.measure().congestion_control == name
+
+
+def test_a_congestion_control_that_this_machine_lacks_is_refused_with_those_it_has() -> None:
+    with pytest.raises(NotAvailable, match=r"^congestion=nowhere cannot be had \(.*\); here are .*\breno\b"):
+        EmulatedNetwork(Network(congestion="nowhere"), 2)
 
 
 def test_a_network_that_could_not_be_built_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
