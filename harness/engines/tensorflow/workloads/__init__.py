@@ -43,7 +43,7 @@ def workloads() -> Mapping[str, Workload]:
 
 
 def load_workload(name: str) -> Workload:
-    """The model called `name`, some with sizes (`transformer(layers=4)`), `keras:NAME`, or a user's own at
+    """The model called `name` or `keras:NAME`, some with sizes (`transformer(layers=4)`), or a user's own at
     `package.module:function` (which imports that module).
 
     Raises UsageError, one line that names the key `model`, when there is no such thing.
@@ -74,15 +74,15 @@ def model_traits(name: str) -> ModelTraits:
 
 def _of_sizes(text: str) -> Workload:
     """The registered model that `text` gives sizes to."""
-    known, name = workloads(), calls.name_of(text)
-    if name not in known:
-        raise not_one_of("model", name, known)
-    given = calls.parameters_of("model", text, known[name].sizes)
-    of_sizes = known[name].of_sizes
-    if not given or of_sizes is None:
-        return known[name]
+    name = calls.name_of(text)
+    if ":" in name and not name.startswith(PREFIX):
+        raise not_one_of("model", name, workloads())
+    known = load_workload(name)
+    given = calls.parameters_of("model", text, known.sizes)
+    if not given or known.of_sizes is None:
+        return known
     try:
-        made = of_sizes(**{**known[name].sizes, **given})
+        made = known.of_sizes(**{**known.sizes, **given})
     except UsageError as error:
         raise UsageError(f"model: given {text!r}: {error}") from None
     return replace(made, name=calls.text_of(name, given))

@@ -1,11 +1,13 @@
 """`keras:NAME`: the image classifiers of `keras.applications`, of the published size, with random weights."""
 
+import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.engines.tensorflow.workloads.base import Workload
-from harness.errors import nearest
+from harness.engines.tensorflow.workloads.base import Workload, sized
+from harness.errors import UsageError, nearest
+from harness.spec.calls import name_of
 
 if TYPE_CHECKING:
     import keras
@@ -25,19 +27,28 @@ _OF_OTHERS = {
 }  # fmt: skip
 SIDES: Mapping[str, int] = MappingProxyType(dict(sorted({**dict.fromkeys(_OF_224, 224), **_OF_OTHERS}.items())))
 """Height and width of the images, by NAME."""
+_SMALLEST = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
+"""What Keras refuses smaller images than; 32 for all others."""
 
 
 def unknown(name: str) -> str | None:
-    """Why there is no model `keras:NAME`; None where there is, and of any other name."""
-    wanted = name.removeprefix(PREFIX)
-    if wanted == name or wanted in SIDES:
+    """Why there is no model `keras:NAME`, whatever its size; None where there is, and of any other name."""
+    wanted = name_of(name).removeprefix(PREFIX)
+    if not name.startswith(PREFIX) or wanted in SIDES:
         return None
     return f"model: '{name}': keras.applications has no '{wanted}'{nearest(wanted, SIDES)}"
 
 
 def application(name: str) -> Workload:
-    """The model `keras:NAME`, which there is."""
+    """The model `keras:NAME`, which there is; `keras:NAME(side=96)` is the same of smaller or larger images."""
     wanted = name.removeprefix(PREFIX)
+    return sized(functools.partial(_of_side, wanted), side=SIDES[wanted])
+
+
+def _of_side(wanted: str, side: int) -> Workload:
+    """Of images of `side` by `side` pixels; UsageError where Keras takes none so small."""
+    if side < (least := _SMALLEST.get(wanted, 32)):
+        raise UsageError(f"{wanted} takes no images smaller than side={least}")
 
     def build(input_shape: tuple[int, ...], classes: int) -> "keras.Model":
         import keras
@@ -48,5 +59,5 @@ def application(name: str) -> Workload:
         logits = keras.layers.Activation("linear", dtype="float32")(made.output)
         return keras.Model(made.input, logits, name=made.name)
 
-    side = SIDES[wanted]
-    return Workload(name, f"{wanted} of keras.applications, {side}×{side}×3", (side, side, 3), build)
+    summary = f"{wanted} of keras.applications, {side}×{side}×3"
+    return Workload(f"{PREFIX}{wanted}", summary, (side, side, 3), build)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.workloads import load_workload, unknown
+from harness.engines.tensorflow.workloads import load_workload, model_text, unknown
 from harness.engines.tensorflow.workloads.applications import SIDES
 from harness.errors import UsageError
 from harness.spec.axes import is_own_code
@@ -41,11 +41,44 @@ def test_it_gives_float32_logits_under_mixed_precision(tf: Any) -> None:
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    assert unknown("keras:ResNet50") is unknown("mlp") is unknown("my.models:net") is None
+    assert (
+        unknown("keras:ResNet50")
+        is unknown("keras:ResNet50(side=64)")
+        is unknown("mlp")
+        is unknown("my.models:net")
+        is None
+    )
     says = r"^model: 'keras:Resnet50': keras\.applications has no 'Resnet50'; did you mean 'ResNet50'\?$"
     with pytest.raises(UsageError, match=says):
         load_workload("keras:Resnet50")
 
 
+def test_images_may_be_of_another_size_behind_the_name(tf: Any) -> None:  # noqa: ARG001
+    published, small = load_workload("keras:MobileNetV2"), load_workload("keras:MobileNetV2(side=32)")
+    assert small.name == "keras:MobileNetV2(side=32)"
+    assert (published.input_shape, small.input_shape) == ((224, 224, 3), (32, 32, 3))
+    assert load_workload("keras:MobileNetV2(side=224)") is not small
+    assert model_text("keras:MobileNetV2( side = 224 )") == "keras:MobileNetV2"
+    counts = {of.build(of.input_shape or (), 10).count_params() for of in (published, small)}
+    assert len(counts) == 1, "its weights are those of the published size"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("keras:InceptionV3(side=74)", "InceptionV3 takes no images smaller than side=75"),
+        ("keras:VGG16(side=31)", "VGG16 takes no images smaller than side=32"),
+        ("keras:VGG16(height=64)", "'keras:VGG16' has no parameter 'height', expected some of side=224"),
+        ("keras:Resnet50(side=64)", "keras.applications has no 'Resnet50'; did you mean 'ResNet50'?"),
+    ],
+)
+def test_a_size_that_it_cannot_have_is_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        load_workload(text)
+    assert str(refused.value).startswith("model: ")
+    assert said in str(refused.value)
+
+
 def test_it_is_no_code_of_the_users_own() -> None:
     assert not is_own_code("keras:ResNet50")
+    assert not is_own_code("keras:ResNet50(side=64)")
