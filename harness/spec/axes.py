@@ -305,6 +305,7 @@ class Axes(BaseModel):
     compression: Annotated[FileCompression, Axis(
         works=PIPELINES,
         help="of the files of shards: {names}", asked=("none",), competes=True, stage="source",
+        rank=lambda kind: (kind != "none", kind),
         label=lambda cell: cell.compression if cell.compression != "none" else "",
         tried=("none", "gzip"), tried_with={"shards": 2}, shown_by=INPUT,
     )] = "none"

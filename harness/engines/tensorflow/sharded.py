@@ -59,7 +59,8 @@ def source_of(cell: Cell, data_dir: Path) -> Source:
 def make_ready(cell: Cell, data_dir: Path) -> None:
     """Make or download the cell's data, and write the files that it asks for. A second call costs a pass over both.
 
-    Raises UsageError for data that there are not, another HarnessError for what cannot be had or written here.
+    Raises UsageError for data that there are not, another HarnessError for what cannot be had or written here, and
+    Unsupported where they do not go into such files.
     """
     origin, files = load_source(cell.data_set or ""), cell.data_files
     origin.prepare(data_dir)

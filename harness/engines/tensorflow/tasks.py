@@ -42,7 +42,7 @@ def _prepare(request: Request, channel: Channel) -> Outcome:
             make_ready(request.cell, Path(request.data_dir))
     except UsageError as error:
         return Outcome(status="crashed", reason=str(error))
-    except HarnessError as error:
+    except (HarnessError, Unsupported) as error:
         return Outcome(status="unsupported", reason=str(error))
     return Outcome(status="ok")
 
