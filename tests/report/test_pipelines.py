@@ -103,7 +103,7 @@ def test_files_that_only_the_cache_was_filled_from_are_told_to_make_no_differenc
 
     told = (
         "In every timed window examples came from the cache, so shards could make no difference: add --cache none to "
-        "see what they do."
+        "see one."
     )
     assert lines_at("auto", "Cache")[1] == told
     assert told not in lines_at("none")

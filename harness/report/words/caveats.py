@@ -82,7 +82,7 @@ def cached_words(work: WorkloadSummary) -> Iterator[str]:
     if keys and all(any(stage.startswith("Cache") for stage in cell.executed.input) for cell in cells):
         yield (
             f"In every timed window examples came from the cache, so {listed(map(key_words, keys))} could make no "
-            "difference: add --cache none to see what they do."
+            "difference: add --cache none to see one."
         )
 
 
