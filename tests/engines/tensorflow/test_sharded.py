@@ -88,14 +88,20 @@ def test_the_files_give_the_examples_of_the_source_in_its_order(
         ({"interleave": 2, "compression": "zlib", "deterministic": False}, "ParallelInterleave(2, 3 files, zlib"),
     ],
 )
+@pytest.mark.parametrize("traced", [False, True])  # as it is made on a worker that a coordinator sends its steps
 @pytest.mark.usefixtures("told")
 def test_the_pipeline_itself_tells_how_many_files_it_reads_and_how_they_are_compressed(
-    tmp_path: Path, asked: dict[str, Any], read: str
+    tf: Any, tmp_path: Path, asked: dict[str, Any], read: str, traced: bool
 ) -> None:
-    cell = CELL.model_copy(update=asked)
+    cell, seen = CELL.model_copy(update=asked), []
     make_ready(cell, tmp_path)
-    made = endless_examples(source_of(cell, tmp_path), tmp_path, (8, 8, 3), 2, 1, (0, 1), cell.axes, None, "")
-    assert stages_of(made)[1].startswith(read)
+
+    def make() -> None:
+        made = endless_examples(source_of(cell, tmp_path), tmp_path, (8, 8, 3), 2, 1, (0, 1), cell.axes, None, "")
+        seen.extend(stages_of(made))
+
+    (tf.function(make) if traced else make)()
+    assert seen[1].startswith(read)
 
 
 def test_what_is_whole_is_not_written_again(told: Told, tmp_path: Path) -> None:

@@ -72,8 +72,21 @@ def _files_of(stage: Any) -> list[str]:
     if compression is None:
         return []
     names = names if alone else stage._inputs()[0]
-    count = int(names.cardinality())
-    return [*([plural(count, "file")] if count >= 0 else []), *([compression.lower()] if compression else [])]
+    told = [compression.lower()] if compression else []
+    if (count := _count_of(names)) is not None:
+        told.insert(0, plural(count, "file"))
+    return told
+
+
+def _count_of(names: Any) -> int | None:
+    """How many elements a dataset of names has; None where that is not known. A function that is being traced knows
+    the shape of what they are slices of, and no numbers."""
+    import tensorflow as tf
+
+    found = tf.get_static_value(names.cardinality())
+    if found is None:
+        found = next((tensor.shape[0] for tensor in getattr(names, "_tensors", ())), None)
+    return None if found is None or found < 0 else int(found)
 
 
 def _compression_within(stage: Any) -> str | None:
