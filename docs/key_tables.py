@@ -5,9 +5,10 @@ from pathlib import Path
 
 from harness.cli._completion import told_names
 from harness.cli._options import NAMES_MARK
-from harness.spec.axes import SETTINGS, TABLE, Settings
+from harness.spec.axes import TABLE
 from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
+from harness.spec.settings import SETTINGS, Settings
 from harness.spec.text import text_of
 from harness.spec.work import fields_of
 

@@ -141,7 +141,7 @@ def read_cell(
     counts = Counter(trial.status for trial in trials)
     status = status_of(counts)
     measured = [trial for trial in trials if trial.measured]
-    executed = next((trial.executed for trial in [*measured, *trials] if trial.executed.fingerprint), Executed())
+    told = [t.executed for t in [*measured, *trials] if t.executed.fingerprint or t.executed.input]
     resources = [trial.resources for trial in [*measured, *trials] if trial.resources.logical_devices]
     ended = measured or [trial for trial in trials if trial.status == "wrong_result"]
     return CellTrials(
@@ -154,7 +154,7 @@ def read_cell(
         fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
         problems=_problems(trials),
         notes=tuple(dict.fromkeys(text for trial in measured for text in trial.checks.detail.values())),
-        executed=executed,
+        executed=next(iter(told), Executed()),
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),
         resources=resources[0] if resources else Resources(),

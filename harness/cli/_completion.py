@@ -46,7 +46,8 @@ def strategies(incomplete: str) -> list[str]:
 
 def values_of(key: str) -> Callable[[str], list[str]] | None:
     """Completes comma-separated values of a key whose values are names; None for one that takes numbers or text."""
-    from harness.spec.axes import SETTINGS, TABLE
+    from harness.spec.axes import TABLE
+    from harness.spec.settings import SETTINGS
     from harness.spec.sweep import closed_values
 
     axis, setting = TABLE.get(key), SETTINGS.get(key)
@@ -70,7 +71,8 @@ def told_names(key: str) -> str:
 def _names(key: str) -> Mapping[str, Iterable[str]]:
     """The names that a key takes, each with the strategies that it is for, where it is not for all."""
     from harness.registry import registered
-    from harness.spec.axes import SETTINGS, TABLE
+    from harness.spec.axes import TABLE
+    from harness.spec.settings import SETTINGS
     from harness.spec.sweep import closed_values
 
     entry = SETTINGS.get(key) or TABLE.get(key)

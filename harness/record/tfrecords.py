@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.record.model import RecordModel
-from harness.spec.axes import Positive, Whole
+from harness.spec.axes import FileCompression, Positive, Whole
 
 FEATURES = "features.json"
 """The name of the file, beside those that it is about."""
 
 Encoding = Literal["image", "raw", "int64", "float"]
-FileCompression = Literal["none", "gzip", "zlib"]
 NumberType = Literal[
     "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float16", "float32", "float64"
 ]

@@ -1,16 +1,18 @@
 """Data sets are made ready once in each place where trials read them, before anything is measured there."""
 
 from harness.protocol.messages import Request
+from harness.spec.work import DataFiles
 
 PREPARE_LIMIT_S = 3600.0
 """Preparing a data set may download it."""
 
-DataKey = tuple[str | None, str]
+DataKey = tuple[str | None, DataFiles | None, str]
 
 
 def data_key(request: Request) -> DataKey:
-    """What tells the data of one request from those of another in the same place: which, and in which folder."""
-    return request.cell.data_set, request.data_dir
+    """What tells the data of one request from those of another in the same place: which, in which files of the
+    harness's own, and in which folder."""
+    return request.cell.data_set, request.cell.data_files, request.data_dir
 
 
 def preparation(request: Request) -> Request:
@@ -21,4 +23,5 @@ def preparation(request: Request) -> Request:
 def unavailable(request: Request, reason: str | None, host: str | None = None) -> str:
     """Why what wants the data of `request` cannot run, in one line, whoever says it."""
     where = "" if host is None else f" on {host}"
-    return f"data '{request.cell.data_set}' is not available{where}: {reason}"
+    files = request.cell.data_files
+    return f"data '{request.cell.data_set}'{f' in {files.words}' if files else ''} is not available{where}: {reason}"

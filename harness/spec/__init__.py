@@ -2,7 +2,8 @@
 
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
-from harness.spec.expand import LeftOut, Matrix, expand
+from harness.spec.expand import Matrix, expand
+from harness.spec.inputs import LeftOut
 from harness.spec.quantity import Quantity, Work
 from harness.spec.sweep import Sweep, load_sweep, sweep_from
 from harness.spec.work import CELL_KINDS, OwnStepCell, kind_of_work

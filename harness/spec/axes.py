@@ -1,4 +1,4 @@
-"""The table of keys: one entry says of an axis, or of a setting of the run, all that there is to say.
+"""The table of keys: one entry says of an axis all that there is to say; of settings `harness.spec.settings` does.
 
 Made from it are the fields of `Sweep` and of a cell, flags and their help, what a spec allows, the product of the
 axes, identity, names, groups, curves, comparisons and columns. What groups cells goes by every key but those that an
@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness import registry
 from harness.spec import calls
-from harness.spec.entry import Asked, Axis, Setting, Spelling, Takers, entries, in_the_head, left_out, settings
+from harness.spec.entry import Asked, Axis, Spelling, Takers, entries, in_the_head, left_out
 from harness.spec.mesh import Mesh
 from harness.spec.mesh import split_values as split_meshes
 from harness.spec.network import canonical, join_values, order_of
@@ -22,6 +22,7 @@ from harness.spec.network import split_values as split_networks
 BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Cache = Literal["auto", "none", "memory", "file"]
+FileCompression = Literal["none", "gzip", "zlib"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]
 
@@ -45,6 +46,8 @@ CycleTime = Annotated[int, Field(ge=0, le=1000, strict=True)]
 """Milliseconds. Every update waits for a cycle, and a trial for hundreds of updates."""
 ServiceWorkers = Annotated[int, Field(ge=0, le=64, strict=True)]
 """Each is a server with threads of its own."""
+FileCount = Annotated[int, Field(ge=0, le=99_999, strict=True)]
+"""A file's name has five digits of its number."""
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True)]
 NetworkText = Annotated[str, AfterValidator(canonical)]
 """One spelling for equal networks, so that they are one cell; `none` is the empty text."""
@@ -275,8 +278,8 @@ class Axes(BaseModel):
     interleave: Annotated[Whole, Axis(
         works=PIPELINES,
         help="files that are read side by side, an example of each in turn; 0 is one file after the other; of "
-        "tfrecord:GLOB and photographs", asked=(0,), value=Natural, competes=True, stage="source", tried=(0, 2),
-        tried_with={"data": "photographs:16"}, shown_by=INPUT,
+        "tfrecord:GLOB and photographs, and of what shards writes", asked=(0,), value=Natural, competes=True,
+        stage="source", tried=(0, 2), tried_with={"data": "photographs:16"}, shown_by=INPUT,
     )] = 0
     shuffle_buffer: Annotated[Whole, Axis(
         works=PIPELINES,
@@ -294,6 +297,19 @@ class Axes(BaseModel):
         help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
         value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1), tried_with={"cache": "none"}, shown_by=INPUT,
     )] = 0
+    shards: Annotated[Whole, Axis(
+        works=PIPELINES,
+        help="TFRecord files that the data are written into before the first trial, and read from; 0 reads them as "
+        "they are; of all data but synthetic, tfrecord:GLOB and functions", asked=(0,), value=FileCount,
+        competes=True, stage="source", tried=(1, 3), shown_by=INPUT,
+    )] = 0
+    compression: Annotated[FileCompression, Axis(
+        works=PIPELINES,
+        help="of the files of shards: {names}", asked=("none",), competes=True, stage="source",
+        rank=lambda kind: (kind != "none", kind),
+        label=lambda cell: cell.compression if cell.compression != "none" else "",
+        tried=("none", "gzip"), tried_with={"shards": 2}, shown_by=INPUT,
+    )] = "none"
     engine: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "
@@ -302,93 +318,6 @@ class Axes(BaseModel):
         words=lambda cell: cell.engine if cell.engine != ENGINE else "",
         tried=(ENGINE, "jax"), shown_by=("executed.engine",),
     )] = ENGINE
-
-
-class Settings(BaseModel):
-    """The keys of a spec that are the run's. Times are in seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    trials: Annotated[Few, Setting(
-        help="trials of every cell: fresh processes, the unit of replication", repeated=False,
-        of_sides="both sides have one trial a block; for the most blocks give --max-blocks",
-    )] = 5
-    time: Annotated[float, Field(ge=0, le=MOST_SECONDS, allow_inf_nan=False, strict=True), Setting(
-        help="seconds that the sweep may take: after two blocks another begins only if it should end in time; "
-        "0 is no limit", repeated=False, of_sides="both sides have the same time, which --time of ab limits",
-    )] = 0.0
-    seed: Annotated[Natural, Setting(help="seed of order, weights and shuffling", changes_timings=True)] = 1
-    timeout: Annotated[Seconds, Setting(help="seconds without a sign of life after which a trial is ended")] = 120.0
-    window: Annotated[Seconds, Setting(help="seconds of a timed window, about", changes_timings=True)] = 0.1
-    windows: Annotated[int, Field(ge=5, le=100, strict=True), Setting(
-        help="measured windows a trial", changes_timings=True, sets_rounds=True,
-    )] = 10
-    max_warmup: Annotated[int, Field(ge=0, le=1000, strict=True), Setting(
-        help="windows of warm-up before the measured ones", changes_timings=True, sets_rounds=True,
-    )] = 2
-    half_width: Annotated[float, Field(ge=0, lt=1, strict=True), Setting(
-        help="plan a second stage for this relative half-width of the interval, such as 0.01; 0 is one stage",
-        of_sides="a comparison has looks instead of stages; for the most blocks give --max-blocks", repeated=False,
-    )] = 0.0
-    max_trials: Annotated[Few, Setting(
-        help="most trials of a cell when a second stage is planned", repeated=False,
-        of_sides="both sides have one trial a block; for the most blocks give --max-blocks",
-    )] = 20
-    live_trials: Annotated[Natural, Setting(
-        help="most trials alive at once; 0 is as many as fit memory",
-        of_sides="both sides are always alive at once", changes_timings=True,
-    )] = 0
-    inter_op_threads: Annotated[Natural, Setting(
-        help="TensorFlow's inter-op threads; 0 is at least twice the replicas on virtual-cpu", changes_timings=True,
-    )] = 0
-    gpu_memory_mb: Annotated[Natural, Setting(
-        help="memory limit of a logical GPU in MB; 0 is 2048", changes_timings=True,
-    )] = 0
-    tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
-    engine_python: Annotated[str, Setting(
-        help="interpreters of engines other than TensorFlow, NAME=PATH,…; empty is this one where it has what the "
-        "engine needs, else the one of `harness engine install NAME`", changes_timings=True,
-    )] = ""
-    launcher: Annotated[str, Setting(
-        help="who starts the processes of a cluster: {names}", registry=("harness.run.launchers", "LAUNCHER"),
-    )] = "local"
-    hosts: Annotated[int, Field(ge=0, le=4096, strict=True), Setting(
-        help="hosts to place workers and servers on, for launchers of several hosts; 0 is a host for each of them",
-    )] = 0
-    listen: Annotated[str, Setting(
-        help="HOST[:PORT] that hosts join at; empty is this machine's loopback (attach) or its address towards them",
-    )] = ""
-    join_timeout: Annotated[Seconds, Setting(help="seconds that hosts have to join")] = 60.0
-    slurm_args: Annotated[str, Setting(
-        help="more arguments for sbatch, or for srun inside an allocation, such as '--partition=gpu --time=30'",
-    )] = ""
-    isolate: Annotated[bool, Setting(
-        help="give a cluster on this machine a loopback of its own where the kernel lets it, which is the default",
-    )] = True
-    data_dir: Annotated[str, Setting(
-        help="where prepared data sets are kept; empty is the user's cache folder", changes_timings=True,
-    )] = ""
-    trace: Annotated[bool, Setting(
-        help="profile a few steps of one trial of each cell, after its last window, for TensorBoard",
-        of_sides="a comparison takes no traces; python -m harness sweep --trace does",
-    )] = False
-    work: Annotated[Literal["training", "collective", "pipeline"], Setting(
-        help="what is measured: training; collective, which is all-reduce and the like by itself; or pipeline, the "
-        "input of a model by itself, beside what the model takes",
-    )] = "training"
-    step: Annotated[str, Setting(
-        help="a training step of your own, package.module:function, in place of model, data and strategy",
-    )] = ""
-    amount: Annotated[int, Field(ge=1, le=MOST, strict=True), Setting(
-        help="of your own step: how much of its quantity one call does",
-    )] = 1
-    quantity: Annotated[str, Field(pattern=f"^$|{QUANTITY_PATTERN}"), Setting(
-        help="of your own step: what its amount is counted in, such as tokens; empty is examples",
-    )] = ""
-    check: Annotated[str, Setting(
-        help="a check of your own, package.module:function, which the gate calls with the state before and after an "
-        "update: arrays by the variables' names",
-    )] = ""
 
 
 # fmt: on
@@ -400,5 +329,3 @@ OF_PROCESS = frozenset(key for key, axis in TABLE.items() if axis.of_process)
 """Axes that a training step of a user's own has too: as settings of its run, for its cell has no axes."""
 OUTER_FIRST = sorted(TABLE, key=lambda key: TABLE[key].depth)
 """The axes from the outermost of their product to the innermost."""
-SETTINGS = settings(Settings)
-"""Every setting of the run, by key."""

@@ -12,25 +12,17 @@ from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
+from harness.spec.inputs import LeftOut, on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
 from harness.spec.work import DistributedCell, OwnStepCell
-from harness.visible import plural
 
 ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 _Expanded = TypeVar("_Expanded", bound=Cell)
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A combination that was asked for and makes no sense, with the reason."""
-
-    combination: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -169,12 +161,11 @@ def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftO
         if (misfit := _misfit(catalogue, model, data)) is not None:
             yield misfit
         elif not catalogue.has_pipeline(data):
-            reason = f"data: '{data}' stays on the device, without a pipeline: give other data"
-            yield LeftOut(f"{model} on {data}", reason)
+            yield LeftOut(f"{model} on {data}", f"data: {on_device(data)}")
         else:
             whole = PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
-            if (unserved := _unserved(catalogue, whole)) is not None:
-                yield unserved
+            if (reason := unfed(catalogue, whole)) is not None:
+                yield reason
                 continue
             yield whole
             yield from map(whole.cut_behind, sweep.asked("cut"))
@@ -229,10 +220,7 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
     for point in _product(TrainingCell.model_fields, sweep, catalogue):
         at = TrainingCell.model_construct(**point)
         reason = (
-            _misfit(catalogue, at.model, at.data)
-            or _nonsense(catalogue, at)
-            or _undivided(at)
-            or _unserved(catalogue, at)
+            _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at) or unfed(catalogue, at)
         )
         if reason is not None:
             yield reason
@@ -289,23 +277,6 @@ def _undivided(at: TrainingCell) -> LeftOut | None:
     if at.batch_scope != "global" or batch % n == 0:
         return None
     return LeftOut(f"global batch {batch} over {n} replicas", f"{n} replicas do not divide a global batch of {batch}")
-
-
-def _unserved(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
-    """Why a tf.data service could not keep what is promised of the input, or would do nothing; None where it can."""
-    if not at.data_service:
-        return None
-    reason = None
-    if not catalogue.has_pipeline(at.data):
-        reason = f"'{at.data}' stays on the device, without a pipeline: give other data"
-    elif at.cache != "none":
-        reason = "after the first pass every example would come from the cache: --cache none"
-    elif at.data_service > 1 and at.deterministic:
-        reason = "examples of several come in the order in which they are ready: --deterministic false"
-    elif isinstance(at, TrainingCell) and (at.workers > 1 or at.ps):
-        reason = "processes of a cluster share examples by their order, which it does not keep: one worker"
-    service = f"a data service of {plural(at.data_service, 'worker')}"
-    return None if reason is None else LeftOut(f"{service}, cache {at.cache}", reason)
 
 
 def _able(catalogue: Catalogue, can: Callable[[StrategyTraits], bool]) -> tuple[str, ...]:

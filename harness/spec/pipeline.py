@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
 
-from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, TABLE, Axes, Cache, is_own_code
+from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, TABLE, Axes, Cache, FileCompression, is_own_code
 from harness.spec.cell import TrainingCell, without_defaults
 from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
@@ -51,6 +51,8 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
         interleave: int = 0
         deterministic: bool = True
         data_service: int = 0
+        shards: int = 0
+        compression: FileCompression = "none"
 else:
     _Fed = create_model("_Fed", __base__=Cell, **fields_of(APPETITE), tokens=(Tokens, 0))
     _Input = create_model("_Input", __base__=_Fed, **fields_of(PIPELINE))

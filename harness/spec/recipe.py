@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE
+from harness.spec.axes import OF_PROCESS, TABLE
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import GRADIENTS, OF_COLLECTIVE
 from harness.spec.pipeline import OF_PIPELINE
+from harness.spec.settings import SETTINGS
 from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of
 

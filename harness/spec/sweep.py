@@ -16,11 +16,12 @@ from harness.errors import UsageError, nearest
 from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
 from harness.spec.address import split_address
-from harness.spec.axes import OF_PROCESS, SETTINGS, TABLE, Axes, Settings
+from harness.spec.axes import OF_PROCESS, TABLE, Axes
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
 from harness.spec.collective import COLLECTIVE, GRADIENTS, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
+from harness.spec.settings import SETTINGS, Settings
 from harness.visible import quoted
 
 

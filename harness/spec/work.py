@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from harness.spec.axes import OUTER_FIRST, TABLE, Axes, Positive, QuantityName, is_own_code
+from harness.spec.axes import OUTER_FIRST, TABLE, Axes, FileCompression, Positive, QuantityName, is_own_code
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
+from harness.visible import plural
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
@@ -41,6 +42,19 @@ class Shape:
     """The kind of device that the harness sets up; empty where that is the work's own affair."""
     network: str = ""
     """The emulated network between the processes; empty is none."""
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """TFRecord files that data are written into before they are read."""
+
+    shards: int
+    compression: FileCompression
+
+    @property
+    def words(self) -> str:
+        """`4 files, gzip`."""
+        return plural(self.shards, "file") + (f", {self.compression}" if self.compression != "none" else "")
 
 
 def _is_union(cls: type[BaseModel]) -> bool:
@@ -110,6 +124,12 @@ class Cell(BaseModel, ABC):
     def data_set(self) -> str | None:
         """The data that is made ready once before trials; None where the work needs none of the harness."""
         return None
+
+    @property
+    def data_files(self) -> DataFiles | None:
+        """The files that its data are written into before they are read; None where they are read as they are."""
+        shards = self.get("shards")
+        return DataFiles(shards, self.get("compression")) if shards else None
 
     def get(self, key: str) -> Any:
         """The value of a key by its name, None where this kind of work has no such key."""

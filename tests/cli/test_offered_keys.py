@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli import ab, explain, sweep, validate
 from harness.run.request import asked_matrix
-from harness.spec.axes import Settings
+from harness.spec.settings import Settings
 from harness.spec.sweep import OF_OTHER_WORK, OF_SWEEPS, Sweep
 from tests.run.benches import AbSides, ExplainBench, KindBench, SweepBench, ValidationBench
 

@@ -249,7 +249,34 @@ def test_training_on_prepared_files_passes_the_gate_alone_on_replicas_and_on_wor
     for trial in swept.trials:
         assert (trial.status, trial.reason) == ("ok", None)
         assert trial.checks.complete
-        assert trial.executed.input[:3] == ["TensorSlice", "ParallelInterleave(4)", "Map"]
+        assert trial.executed.input[:3] == ["TensorSlice", "ParallelInterleave(4, 4 files, gzip)", "Map"]
+
+
+def test_a_sweep_over_shards_writes_what_prepare_writes_once_and_passes_every_gate(
+    folder: Path, photographs: Path
+) -> None:
+    small = [flag for flag in SMALL if not flag.startswith("--data")]
+    asked = ["--data=photographs:64", "--data-dir=data", "--cache=none", "--shards=0,4,65", "--compression=none,gzip"]
+    spread = ["--strategy=none,mirrored,multi_worker_mirrored", "--replicas=2", "--workers=1,2", "--results=written"]
+    done = run("sweep", *small, *asked, *spread, "--intra-op-threads=2", folder=folder)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "'photographs:64' written into " in line]
+    assert sorted("gzip" in line for line in told) == [False, True]
+    [written] = (folder / "data" / "shards").glob("*/4-gzip")
+    assert features(written)["digest"] == features(photographs)["digest"]
+    inputs: dict[Any, set[str]] = {}
+    for trial in only_run(folder / "written").trials:
+        files = trial.cell.data_files
+        if files is not None and files.shards == 65:
+            assert trial.status == "unsupported"
+            assert (trial.reason or "").endswith("shards: given 65, expected at most 64, one for each example")
+            continue
+        assert (trial.status, trial.reason, trial.checks.complete) == ("ok", None, True)
+        where = tuple(trial.cell.get(key) for key in ("strategy", "replicas", "workers"))
+        inputs.setdefault(where, set()).add(trial.executed.input[1])
+    assert {("none", 1, 1), ("mirrored", 2, 1), ("multi_worker_mirrored", 2, 2)} <= inputs.keys()
+    read = {"TFRecord(1 file)", "TFRecord(4 files)", "TFRecord(4 files, gzip)"}
+    assert all(found == read for found in inputs.values())
 
 
 def test_a_file_of_others_that_is_cut_short_is_a_record_with_its_name(folder: Path, photographs: Path) -> None:

@@ -10,7 +10,7 @@ from harness.analysis import RunSummary, summarise
 from harness.analysis.pipelines import fed_models, stages_of
 from harness.record import Run
 from harness.record.checks import Checks
-from harness.record.trial import TrialRecord
+from harness.record.trial import Executed, TrialRecord
 from harness.report.figures import pipelines_figure
 from harness.report.page.report import render
 from harness.report.tables.pipelines import stages_table
@@ -91,6 +91,22 @@ def test_the_answer_says_at_which_rate_input_is_the_limit(summary: RunSummary) -
     )
     assert alone.startswith("Both were measured alone.")
     assert brief_lines(summary)[:2] == (beside, others)
+
+
+def test_files_that_only_the_cache_was_filled_from_are_told_to_make_no_difference(tmp_path: Path) -> None:
+    def lines_at(cache: str, *stages: str) -> list[str]:
+        one, many = (FAST.model_copy(update={"cache": cache, "shards": count}) for count in (1, 8))
+        made = run_at({one.appetite: 1000, one: 2300, many: 2200}, tmp_path / cache)
+        executed = Executed(input=["TensorSlice", *stages, "Shuffle(9)"])
+        made.trials[:] = [trial.model_copy(update={"executed": executed}) for trial in made.trials]
+        return list(lines_of(summarise(made.manifest, made.trials).workloads[0]))
+
+    told = (
+        "In every timed window examples came from the cache, so shards could make no difference: add --cache none to "
+        "see one."
+    )
+    assert lines_at("auto", "Cache")[1] == told
+    assert told not in lines_at("none")
 
 
 @pytest.mark.parametrize(

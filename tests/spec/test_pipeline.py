@@ -167,3 +167,40 @@ def test_a_data_service_of_two_workers_serves_strategies_of_one_process_in_any_o
     served = {(cell.shape.replicas, cell.get("data_service")) for cell in matrix.cells}
     assert served >= {(1, 0), (1, 2), (2, 0), (2, 2)}
     assert not [item for item in matrix.left_out if "service" in item.combination]
+
+
+@pytest.mark.parametrize("work", [{"work": "pipeline"}, {"strategy": ["none"]}])
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"compression": ["gzip"]}, "digits, compression gzip: .* are written into files: --shards 1, or more"),
+        ({"shards": [1], "data": ["synthetic"]}, "without a pipeline: give other data"),
+        (
+            {"shards": [4], "data": ["tfrecord:a/*"]},
+            "tfrecord:a/\\* in 4 shards: they lie in files: .* harness prepare",
+        ),
+        (
+            {"shards": [1], "model": ["my.own:model"], "data": ["my.own:examples"]},
+            "my.own:examples in 1 shard: .* others each time: python -m harness prepare my.own:examples FOLDER writes",
+        ),
+    ],
+)
+def test_data_that_are_not_written_into_files_are_refused_with_the_remedy(
+    work: dict[str, Any], asked: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^no combination is left to run .*{reason}"):
+        expand(sweep_from({**work, **asked}), catalogue_of())
+
+
+def test_an_engine_that_writes_no_files_says_so_itself_and_keeps_the_cell() -> None:
+    matrix = expand(sweep_from({"engine": ["torch"], "strategy": ["none"], "shards": [0, 2]}), catalogue_of("torch"))
+    assert {cell.get("shards") for cell in matrix.cells} == {0, 2}
+
+
+def test_at_their_defaults_shards_and_compression_leave_cells_the_ids_that_they_had() -> None:
+    plain = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=64, cache="none")
+    assert plain.cell_id == "50e224b41b06"
+    written = plain.model_copy(update={"shards": 4, "compression": "gzip"})
+    assert written.label == "input b64 cache none shards 4 gzip"
+    assert (plain.data_files, written.appetite.data_files) == (None, None)
+    assert str(written.data_files and written.data_files.words) == "4 files, gzip"

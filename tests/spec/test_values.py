@@ -53,6 +53,8 @@ FLAGS = {
     "shuffle_buffer": "64",
     "deterministic": "false",
     "data_service": "2",
+    "shards": "8",
+    "compression": "gzip",
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
@@ -112,6 +114,8 @@ interleave = 4
 shuffle_buffer = 64
 deterministic = false
 data_service = 2
+shards = 8
+compression = "gzip"
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"

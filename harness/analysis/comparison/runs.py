@@ -12,8 +12,9 @@ from harness.environment import Change, Fact, difference
 from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
 from harness.record.validation import ValidationRecord
-from harness.spec.axes import OF_PROCESS, SETTINGS
+from harness.spec.axes import OF_PROCESS
 from harness.spec.cell import cell_names
+from harness.spec.settings import SETTINGS
 from harness.spec.text import text_of
 
 COMPARED = tuple(key for key, setting in SETTINGS.items() if setting.changes_timings)

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.data import DataInfo, Source, load_source
+from harness.engines.tensorflow.data import DataInfo, Source
 from harness.engines.tensorflow.data.pipeline import (
     CACHE_BYTES,
     ahead_on_device,
@@ -33,6 +33,7 @@ from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
+from harness.engines.tensorflow.sharded import source_of
 from harness.engines.tensorflow.structures import Batch, Shapes, parts_of
 from harness.engines.tensorflow.trace import tracer_of
 from harness.engines.tensorflow.training import taken_by, workload_for
@@ -266,7 +267,8 @@ class Feed:
             first, second = self._read(alive), self._read(alive)
             return KnownPass.of_two(self.source.name, first, second)
         raw = self.cell.cut == "source"
-        key = repr((self.cell.data, self.request.data_dir, self.input_shape, self.vocabulary, raw)).encode()
+        stored = self.cell.data_files if raw else None
+        key = repr((self.cell.data, stored, self.request.data_dir, self.input_shape, self.vocabulary, raw)).encode()
         arrays = cached_arrays(
             self.request.scratch,
             "pass",
@@ -303,10 +305,12 @@ class Feed:
         return min(MOST_EXAMPLES, CACHE_BYTES // bytes_each(known))
 
     def _plain(self, files: int = 0) -> "tf.data.Dataset":
-        """What a pass should have, where the pipeline is cut if it is."""
+        """What a pass should have, where the pipeline is cut if it is: of examples that were written into files those
+        of their source, so that what was lost or changed in writing shows."""
         if self.cell.cut == "source":
             return read_from(self.source, self._data_dir, self.input_shape, files)
-        return plain_pass(self.source, self._data_dir, self.input_shape, self.vocabulary, files)
+        source = self.source if files else self.source.origin
+        return plain_pass(source, self._data_dir, self.input_shape, self.vocabulary, files)
 
     @property
     def _data_dir(self) -> Path:
@@ -317,7 +321,7 @@ def feed_of(request: Request) -> Feed:
     """The feed of the cell of `request`; raises Unsupported or HarnessError with the reason."""
     cell = pipeline_of(request.cell)
     devices = device_kinds()[cell.device].set_up(request)
-    source = load_source(cell.data)
+    source = source_of(cell, Path(request.data_dir))
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     model = workload.build(workload.input_shape or (), info.classes)
     return Feed(request, cell, devices, source, info, *taken_by(model, workload, source, info))

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
             return compare(source, load_source(f"tfrecord:{order.target}"), data_dir)
         assert order.features is not None
         for group in order.groups:
-            _write(source, data_dir, Path(order.target), order.features, group)
+            write_group(source, data_dir, Path(order.target), order.features, group)
     return None
 
 
@@ -107,8 +107,11 @@ def _of_numbers(name: str, spec: Any, shape: Any) -> Feature:
     return Feature(feature=name, encoding=LISTS.get(kind, "raw"), dtype=kind, shape=list(shape))
 
 
-def _write(source: Source, data_dir: Path, target: Path, features: Features, group: tuple[ShardPlan, ...]) -> None:
-    """The files of a group, in one pass from the first one's first example to the last one's last."""
+def write_group(source: Source, data_dir: Path, target: Path, features: Features, group: Sequence[ShardPlan]) -> None:
+    """Write the files of a group, in one pass from the first one's first example to the last one's last.
+
+    Raises StorageError where `target` takes no files, UsageError for an example that cannot be written.
+    """
     first, end = group[0].first, group[-1].first + group[-1].examples
     examples, position = iter(source.part(data_dir, first, end - first).as_numpy_iterator()), first
     for plan in group:

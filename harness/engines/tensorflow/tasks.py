@@ -17,6 +17,7 @@ from harness.engines.tensorflow.own_reference import build_step
 from harness.engines.tensorflow.own_step import OwnStep
 from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
+from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
@@ -38,10 +39,10 @@ def _prepare(request: Request, channel: Channel) -> Outcome:
     TELL.set(lambda words: channel.send(Report(note=words)))
     try:
         if request.cell.data_set is not None:
-            load_source(request.cell.data_set).prepare(Path(request.data_dir))
+            make_ready(request.cell, Path(request.data_dir))
     except UsageError as error:
         return Outcome(status="crashed", reason=str(error))
-    except HarnessError as error:
+    except (HarnessError, Unsupported) as error:
         return Outcome(status="unsupported", reason=str(error))
     return Outcome(status="ok")
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
-from harness.engines.tensorflow.data import DataInfo, Source, load_source
+from harness.engines.tensorflow.data import DataInfo, Source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, fetching, pipeline
 from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
+from harness.engines.tensorflow.sharded import source_of
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.structures import Batch, Shapes, only, stacked
 from harness.engines.tensorflow.workloads import (
@@ -169,7 +170,7 @@ def build(request: Request) -> Training:
     kind = strategies()[cell.strategy]
     strategy = kind.build(cell, devices, build_op(cell))
     devices = kind.devices_of(strategy, devices)
-    source = load_source(cell.data)
+    source = source_of(cell, Path(request.data_dir))
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")

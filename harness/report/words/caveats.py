@@ -9,11 +9,14 @@ from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
 from harness.report.words.text import is_useless, listed, significant
+from harness.spec.axes import TABLE
 from harness.spec.naming import key_words
 from harness.visible import plural
 
 GAINS = ("pays", "beats_one_device")
 """Verdicts by which distributing gains over something, which nothing beside them calls overhead."""
+BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("source", "decode"))
+"""Axes of what a cache does once."""
 _WIDE = 0.03
 _MUCH = 3.0
 _ENOUGH = 4
@@ -25,6 +28,7 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[
     return (
         *_too_few(work),
         *_trends(work),
+        *cached_words(work),
         *_together(work),
         *_arithmetic(work),
         *_clocks(work),
@@ -69,6 +73,17 @@ def _trends(work: WorkloadSummary) -> Iterator[str]:
         if (name := leading.get(cell.cell_id)) and cell.measured and cell.measured.trend is not None:
             change = cell.measured.trend
             yield f"In the course of a trial of {name} {trend_words(change)}: {trend_remedy(change)}."
+
+
+def cached_words(work: WorkloadSummary) -> Iterator[str]:
+    """Axes of reading and decoding of which nothing could be seen, because a cache stood behind them."""
+    cells = [cell.trials for cell in work.ranking]
+    keys = [key for key in BEFORE_CACHE if len({cell.cell.get(key) for cell in cells}) > 1]
+    if keys and all(any(stage.startswith("Cache") for stage in cell.executed.input) for cell in cells):
+        yield (
+            f"In every timed window examples came from the cache, so {listed(map(key_words, keys))} could make no "
+            "difference: add --cache none to see one."
+        )
 
 
 def _together(work: WorkloadSummary) -> Iterator[str]:

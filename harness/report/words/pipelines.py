@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from harness.analysis import Interval, RunSummary, WorkloadSummary
 from harness.analysis.pipelines import FedBy, FedModel, fed_models
-from harness.report.words.caveats import is_virtual
+from harness.report.words.caveats import cached_words, is_virtual
 from harness.report.words.text import listed, plus_minus, ratio, sentence, significant
 from harness.visible import plural, printable
 
@@ -22,8 +22,10 @@ def pipeline_lines(summary: RunSummary) -> tuple[str, ...]:
 def lines_of(work: WorkloadSummary) -> Iterator[str]:
     """The same of one ranking; nothing where no input was measured beside what its model takes."""
     models = fed_models(work)
-    for model in models:
+    for number, model in enumerate(models):
         yield beside_words(model)
+        if not number:
+            yield from cached_words(work)
         if others := others_words(model):
             yield others
     if models and is_virtual(work):

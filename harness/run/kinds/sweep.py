@@ -12,7 +12,7 @@ from harness.plan import Estimate, beside_bases, estimate, make_plan, missing_gr
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
 from harness.record.trial import TrialRecord
-from harness.run.data import unavailable
+from harness.run.data import data_key, unavailable
 from harness.run.kinds.base import Arm, TrialRun, must_import_in_trials
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
@@ -87,7 +87,8 @@ class SweepRun(TrialRun):
         reason = unavailable(arm.request, task.reason)
         if task.status == "crashed" and task.outcome is not None:
             raise UsageError(reason)
-        cells = [cell for cell in self.cells.values() if cell.data_set == arm.request.cell.data_set]
+        wanted = data_key(arm.request)
+        cells = [self.cells[cell_id] for cell_id, other in self._arms.items() if data_key(other.request) == wanted]
         for order, cell in enumerate(cells):
             if cell.cell_id not in self._unsupported:
                 failed = task.failed_before_start(cell, order, reason)

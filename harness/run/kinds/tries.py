@@ -23,8 +23,8 @@ from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import engine_for
-from harness.spec.axes import SETTINGS
 from harness.spec.recipe import flag_of, keys_of, settings_of
+from harness.spec.settings import SETTINGS
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 

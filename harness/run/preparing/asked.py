@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.record.tfrecords import FileCompression, WrittenShard
+from harness.record.tfrecords import WrittenShard
+from harness.spec.axes import FileCompression
 
 RunBy = Literal["local", "dask", "beam"]
 NEEDS = {"dask": "dask", "beam": "apache_beam"}

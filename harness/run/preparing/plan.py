@@ -1,26 +1,19 @@
-"""Which examples go into which file, and which files are whole: of a call that was killed the next one goes on."""
+"""What a call of `prepare` is to write into a folder, beside what lies there: what is whole there stays."""
 
-import hashlib
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from harness.errors import StorageError, UsageError
-from harness.files import read_whole
-from harness.protocol.preparing import ShardPlan
+from harness.errors import UsageError
+from harness.protocol.shards import kept_at
 from harness.record.files import LOCK_NAME
-from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard, side_file
-from harness.run.preparing.asked import AskedFiles, FilesListener
+from harness.record.tfrecords import FEATURES, Features
+from harness.run.preparing.asked import AskedFiles
 
 SHARDS = 16
 """Files where nobody says how many, or one an example where there are fewer."""
 PLAN = ".plan.json"
 """What is being prepared here, until it is done: its features.json without what is not known yet."""
-LARGEST = 2**24
-
-_Kept = TypeVar("_Kept", bound=BaseModel)
 
 
 class PreparePlan(Features):
@@ -70,58 +63,3 @@ def _difference(there: PreparePlan, asked: PreparePlan) -> str:
             one, other = (v.model_dump_json() if isinstance(v, BaseModel) else v for v in (one, other))
             return f"its {names.get(key, key)} is {one}, and {other} is asked for"
     return ""
-
-
-def shards_of(plan: PreparePlan) -> list[ShardPlan]:
-    """Which examples are in which file: as equally many in each as can be, in their order."""
-    total, count = plan.examples or 0, plan.count
-    ending = {"none": "", "gzip": ".gz", "zlib": ".zlib"}[plan.compression]
-    bounds = [total * number // count for number in range(count + 1)]
-    return [
-        ShardPlan(
-            file=f"{number:05}-of-{count:05}.tfrecord{ending}",
-            first=bounds[number],
-            examples=bounds[number + 1] - bounds[number],
-        )
-        for number in range(count)
-    ]
-
-
-def whole_files(asked: AskedFiles, shards: Sequence[ShardPlan], listener: FilesListener) -> dict[str, Shard]:
-    """The files that are there, each as it was written; of one that is not, it is said."""
-    known = kept_at(asked.target / FEATURES, Features)
-    listed = {shard.file: shard for shard in known.shards} if known is not None else {}
-    found: dict[str, Shard] = {}
-    for one in shards:
-        shard = listed.get(one.file) or kept_at(side_file(asked.target, one.file), WrittenShard)
-        if shard is None:
-            continue
-        if shard.examples == one.examples and _digest(asked.target / one.file) == shard.sha256:
-            found[one.file] = shard
-        else:
-            listener.said(f"'{asked.target / one.file}' is damaged or missing, and is written again")
-            side_file(asked.target, one.file).unlink(missing_ok=True)
-    return found
-
-
-def _digest(file: Path) -> str | None:
-    try:
-        with file.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
-def written_file(target: Path, file: str) -> WrittenShard:
-    shard = kept_at(side_file(target, file), WrittenShard)
-    if shard is None:
-        raise StorageError(f"target: '{side_file(target, file)}' is gone; run the same command again")
-    return shard
-
-
-def kept_at(path: Path, model: type[_Kept]) -> _Kept | None:
-    """What is kept at `path`; None where there is nothing, or nothing whole."""
-    try:
-        return model.model_validate_json(read_whole(path, LARGEST))
-    except (OSError, ValidationError):
-        return None

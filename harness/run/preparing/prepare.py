@@ -5,8 +5,6 @@ digest. A call that was killed, or met a full disk, goes on where the next one f
 """
 
 import contextlib
-import datetime
-import hashlib
 import importlib.util
 import time
 from collections.abc import Iterator, Sequence
@@ -15,24 +13,15 @@ from pathlib import Path
 from harness.errors import StorageError, UsageError, not_one_of
 from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
+from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, whole_files, written_file
 from harness.record.files import FolderLock, replace_file, to_json
-from harness.record.tfrecords import FEATURES, Features, Preparation, Shard, WrittenShard, side_file
+from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
-from harness.run.preparing.plan import (
-    PLAN,
-    PreparePlan,
-    check_target,
-    kept_at,
-    plan_for,
-    shards_of,
-    whole_files,
-    written_file,
-)
+from harness.run.preparing.plan import PLAN, PreparePlan, check_target, plan_for
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
 from harness.trial.engines import catalogue_of
-from harness.version import __version__
 
 
 def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]:
@@ -58,8 +47,8 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
         work.warm_up()
     described = Described.model_validate_json(work.answer("describe")).features
     plan = plan_for(asked, described)
-    shards = shards_of(plan)
-    whole = whole_files(asked, shards, listener)
+    shards = shards_of(plan, plan.count)
+    whole = whole_files(asked.target, shards, listener.said)
     missing = [one for one in shards if one.file not in whole]
     listener.begun(described.examples or 0, len(shards), len(whole))
     if not missing:
@@ -124,30 +113,10 @@ def _finish(
     written: Sequence[WrittenShard],
     cost: tuple[float, float],
 ) -> Features:
-    """The features.json of a data set whose files are all there, after so many wall and processor seconds.
-
-    Side files and plan have done their service."""
-    every = [Shard(**shards[one.file].model_dump(include=set(Shard.model_fields))) for one in shards_of(plan)]
-    listing = "".join(f"{shard.sha256}  {shard.file}\n" for shard in every)
-    preparation = Preparation(
-        source=asked.source,
-        harness_version=__version__,
-        by=asked.by,
-        processes=asked.processes,
-        created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        written=sum(shard.examples for shard in written),
-        wall_s=cost[0],
-        cpu_s=cost[1],
-        bytes_in=sum(shard.bytes_in for shard in written),
-        bytes_out=sum(shard.bytes for shard in written),
-    )
-    known = plan.model_dump(include=set(Features.model_fields))
-    sealed = {"digest": hashlib.sha256(listing.encode()).hexdigest(), "shards": every, "preparation": preparation}
-    features = Features(**{**known, **sealed})
+    """The features.json of a data set whose files are all there, after so many wall and processor seconds."""
     with _storage(asked.target):
-        replace_file(asked.target / FEATURES, to_json(features, indent=1))
-        for one in every:
-            side_file(asked.target, one.file).unlink(missing_ok=True)
+        how = preparation_of(asked.source, written, cost, asked.by, asked.processes)
+        features = seal(asked.target, plan, shards, how, shards_of(plan, plan.count))
         (asked.target / PLAN).unlink(missing_ok=True)
     return features
 

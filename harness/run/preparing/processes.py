@@ -16,10 +16,11 @@ import psutil
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import read_end
 from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, ShardPlan
+from harness.protocol.shards import kept_at
 from harness.record.tfrecords import Features, WrittenShard, side_file
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import AskedFiles, FilesListener
-from harness.run.preparing.plan import SHARDS, PreparePlan, kept_at
+from harness.run.preparing.plan import SHARDS, PreparePlan
 from harness.visible import plural
 
 LOOK_S = 0.1

@@ -1,6 +1,7 @@
 """What a data source is: where a cell's training examples come from."""
 
 import contextlib
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,28 @@ class Source(ABC):
     def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
         """`examples` from so many files read side by side, one of each in turn, or where not `in_order` of any that has
         one. Raises Unsupported where they are in no files of which several could be read."""
-        raise Unsupported(f"interleave: '{self.name}' is not read from several files; leave the flag out")
+        told = f"'{self.name}' is not read from several files; leave the flag out, or have them written: --shards 8"
+        raise Unsupported(f"interleave: {told}")
+
+    @property
+    def origin(self) -> "Source":
+        """Of examples that were written into files, the source that they are of; else itself."""
+        return self
+
+    @property
+    def place(self) -> str:
+        """What tells it from every other on this machine."""
+        return self.name
+
+    def state(self, data_dir: Path) -> str:
+        """What tells its examples from those that it had another time. Reads all of them, where no source with many
+        knows better."""
+        examples = self.examples(data_dir)
+        digest = hashlib.sha256(str(examples.element_spec).encode())
+        for example in examples.as_numpy_iterator():
+            for part in example:
+                digest.update(part if isinstance(part, bytes) else part.tobytes())
+        return digest.hexdigest()
 
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The input of an example that is `encoded`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
+from harness.engines.tensorflow.data.store import state_of_files
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,15 @@ class FolderSource(Source):
             return tf.io.read_file(file), label
 
         return tf.data.Dataset.from_tensor_slices((files, labels)).map(with_bytes)
+
+    @property
+    def place(self) -> str:
+        """The folder, from wherever it is named."""
+        return PREFIX + str(self._place.absolute())
+
+    def state(self, data_dir: Path) -> str:
+        """As its files' names, sizes and times tell."""
+        return state_of_files([file for file, _ in self._labelled])
 
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The picture [h, w, 3] uint8."""

@@ -257,9 +257,9 @@ def _fitting(
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def fit_both(x: "tf.Tensor", y: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
+        x = source.decoded(x) if source.encoded else x
         if vocabulary is not None:
             return cut(x, y, shape[0], vocabulary.next_token)
-        x = source.decoded(x) if source.encoded else x
         return (fit(x, shape) if source.gives == "images" else x), tf.cast(y, tf.int32)
 
     made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both

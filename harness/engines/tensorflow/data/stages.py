@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from harness.visible import plural
+
 if TYPE_CHECKING:
     import tensorflow as tf
 
@@ -52,8 +54,60 @@ def _name(stage: Any) -> str:
     sizes = (getattr(stage, size, None) for size in SIZES)
     known = [tf.get_static_value(size) for size in sizes if size is not None]
     said = [str(int(size)) for size in known[:1] if size is not None and size != tf.data.AUTOTUNE]
+    said += _files_of(stage)
     if getattr(stage, "_deterministic", None) == "false":
         said.append("any order")
     if tf.get_static_value(getattr(stage, "_filename", "")):
         said.append("file")
     return f"{name}({', '.join(said)})" if said else name
+
+
+def _files_of(stage: Any) -> list[str]:
+    """Of a stage that reads TFRecord files, how many there are and what they are compressed by: `3 files`, `gzip`."""
+    import tensorflow as tf
+
+    names: Any = getattr(stage, "_filenames", None)
+    alone = isinstance(names, tf.data.Dataset)
+    compression = _constant(stage._compression_type) if alone else _compression_within(stage)
+    if compression is None:
+        return []
+    names = names if alone else stage._inputs()[0]
+    told = [compression.lower()] if compression else []
+    if (count := _count_of(names)) is not None:
+        told.insert(0, plural(count, "file"))
+    return told
+
+
+def _count_of(names: Any) -> int | None:
+    """How many elements a dataset of names has; None where that is not known. A function that is being traced knows
+    the shape of what they are slices of, and no numbers."""
+    import tensorflow as tf
+
+    found = tf.get_static_value(names.cardinality())
+    if found is None:
+        found = next((tensor.shape[0] for tensor in getattr(names, "_tensors", ())), None)
+    return None if found is None or found < 0 else int(found)
+
+
+def _compression_within(stage: Any) -> str | None:
+    """What the files are compressed by that the function of `stage` reads, one for each name that it is given; None
+    where it is given no names, or reads no TFRecord files."""
+    import tensorflow as tf
+
+    inputs = stage._inputs() if hasattr(stage, "_inputs") else ()
+    function = getattr(getattr(stage, "_map_func", None), "function", None)
+    if function is None or [one.element_spec for one in inputs] != [tf.TensorSpec([], tf.string)]:
+        return None
+    for body in function.graph.as_graph_def().library.function:
+        nodes = {node.name: node for node in body.node_def}
+        for node in nodes.values():
+            if node.op.startswith("TFRecordDataset"):
+                return _constant(tf.make_ndarray(nodes[node.input[1].split(":")[0]].attr["value"].tensor))
+    return None
+
+
+def _constant(text: Any) -> str:
+    """A text that TensorFlow keeps as it was given, or as a tensor of it."""
+    value = getattr(text, "numpy", lambda: text)()
+    value = value.item() if hasattr(value, "item") else value
+    return value.decode() if isinstance(value, bytes) else str(value or "")

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,6 +167,13 @@ def _is_whole(folder: Path) -> bool:
 def _digests(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.iterdir() if path.name != SEAL)
     return {path.name: hashlib.sha256(read_whole(path, LARGEST_FILE)).hexdigest() for path in files}
+
+
+def state_of_files(files: Sequence[str]) -> str:
+    """A digest of names, sizes and times of change, in this order: files that are written anew have another."""
+    stats = [(file, Path(file).stat()) for file in files]
+    listed = [(file, of.st_size, of.st_mtime_ns) for file, of in stats]
+    return hashlib.sha256(repr(listed).encode()).hexdigest()
 
 
 def sklearn_file(name: str, file: str) -> Path:

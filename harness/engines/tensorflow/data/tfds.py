@@ -19,6 +19,7 @@ from harness.engines.tensorflow.data.store import (
     not_prepared,
     opened,
     read,
+    state_of_files,
     unusable,
 )
 from harness.errors import HarnessError, UsageError, nearest
@@ -66,6 +67,10 @@ class TfdsSource(Source):
         """(image, label) in file order."""
         builder = self._builder(data_dir)
         return read(Path(builder.data_dir), *_image_and_label(self, builder.info))
+
+    def state(self, data_dir: Path) -> str:
+        """As its files' names, sizes and times tell."""
+        return state_of_files(sorted(map(str, Path(self._builder(data_dir).data_dir).iterdir())))
 
     def _builder(self, data_dir: Path) -> Any:
         """The builder of the prepared files; HarnessError when one is missing."""

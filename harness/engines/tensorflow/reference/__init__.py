@@ -62,6 +62,8 @@ SHARED: Mapping[str, str] = {
     "shuffle_buffer": _GIVEN,
     "deterministic": _GIVEN,
     "data_service": _GIVEN,
+    "shards": _GIVEN,
+    "compression": _GIVEN,
     "cross_device_op": _ADDED,
     "packing": _ADDED,
     "network": _ADDED,

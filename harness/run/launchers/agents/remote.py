@@ -15,6 +15,7 @@ from harness.errors import HarnessError
 from harness.protocol.channel import Channel
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
 from harness.protocol.messages import Report, Request
+from harness.run.data import DataKey
 from harness.run.launchers.agents.messages import Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
 
@@ -120,7 +121,7 @@ class Agent:
         self.ready = False
         self.scratch = ""
         """A folder on its host that its processes share."""
-        self.prepared: set[tuple[str | None, str]] = set()
+        self.prepared: set[DataKey] = set()
         """Data sets, with their folders, that are known to be there."""
         self._wire = wire
         self._news = news

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow import pipelines as module
+from harness.engines.tensorflow import sharded
+from harness.engines.tensorflow.data.digits import Digits
 from harness.engines.tensorflow.data.pipeline import pipeline
 from harness.engines.tensorflow.devices import Devices
 from harness.engines.tensorflow.pipelines import Feed, PipelineTrial
+from harness.engines.tensorflow.sharded import make_ready
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Turn
 from harness.record.checks import Checks
@@ -51,7 +54,7 @@ PLANTED: dict[str, tuple[Fault, str, str]] = {
 
 def proof(data_dir: Path, cell: PipelineCell) -> Checks:
     """What a trial of one window finds, of a feed that is built in this process."""
-    source = module.load_source(cell.data)
+    source = module.source_of(cell, data_dir)
     devices = Devices(("/device:CPU:0",), 1, False)
     feed = Feed(request_for(cell, SWEEP, data_dir), cell, devices, source, source.info(data_dir), (28, 28, 1), 10, None)
     ours, theirs = map(Channel, socket.socketpair())
@@ -81,3 +84,33 @@ def test_nothing_is_found_where_nothing_is_planted(digits_dir: Path, cut: Any) -
     found = proof(digits_dir, CELL.cut_behind(cut) if cut else CELL)
     assert (found.failures, found.examples, found.order) == ((), True, True)
     assert found.late is (None if cut else True)
+
+
+class WithoutTheFirst(Digits):
+    """In whose place the last one comes twice."""
+
+    def part(self, data_dir: Path, first: int, count: int) -> Any:
+        return self.examples(data_dir).skip(first + 1).take(count).concatenate(self.examples(data_dir).skip(1796))
+
+
+@pytest.mark.parametrize("cut", ["", "decode"])
+@pytest.mark.parametrize("side_by_side", [0, 2])
+def test_files_that_a_run_has_written_are_held_against_their_source(
+    tf: Any,  # noqa: ARG001
+    tmp_path: Path,
+    cut: Any,
+    side_by_side: int,
+) -> None:
+    cell = CELL.model_copy(update={"shards": 3, "compression": "gzip", "interleave": side_by_side})
+    make_ready(cell, tmp_path)
+    found = proof(tmp_path, cell.cut_behind(cut) if cut else cell)
+    assert (found.failures, found.examples, found.order) == ((), True, True)
+
+
+def test_an_example_that_was_lost_in_writing_files_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, write = CELL.model_copy(update={"shards": 1}), sharded.write_group
+    monkeypatch.setattr(sharded, "write_group", lambda _, *given: write(WithoutTheFirst(), *given))
+    make_ready(cell, tmp_path)
+    found = proof(tmp_path, cell)
+    assert found.failures == ("examples",)
+    assert "missing" in found.detail["examples"]

@@ -58,7 +58,7 @@ def test_they_are_decoded_in_the_pipelines_parallel_calls(prepared: tuple[Source
     made = pipeline(*prepared, (28, 28, 1), 10, 4, seed=1)
     x, y = next(iter(made))
     assert (x.shape, y.shape, x.dtype.name) == ((4, 28, 28, 1), (4,), "float32")
-    assert stages_of(made)[1:4] == ["TFRecord", "Map", "ParallelMap"]
+    assert stages_of(made)[1:4] == ["TFRecord(1 file)", "Map", "ParallelMap"]
 
 
 def test_the_gates_batches_are_decoded_too(prepared: tuple[Source, Path]) -> None:

@@ -1,0 +1,140 @@
+"""Data that a run writes into TFRecord files before its first trial, because a cell asks for `shards`.
+
+They are the files that `prepare` writes of the same source, byte for byte, and lie where the machine's prepared data
+are, a folder for each source, number and compression. What is whole there is never written again, unless the source has
+other examples than then.
+"""
+
+import contextlib
+import hashlib
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data.store import TELL, locked, not_prepared, unusable
+from harness.engines.tensorflow.data.tfrecord import TfrecordSource
+from harness.engines.tensorflow.preparing import describe, write_group
+from harness.errors import HarnessError, StorageError, Unsupported, UsageError
+from harness.protocol.shards import preparation_of, seal, shards_of, whole_files, written_file
+from harness.record.tfrecords import FEATURES, Features
+from harness.spec.work import Cell, DataFiles
+from harness.visible import plural
+
+FOLDER = "shards"
+STATE = "source.txt"
+"""In a data set's folder: what the source's examples were (`Source.state`) when its files were begun."""
+FORMAT = "1"
+"""Of what is in a file: another one has all files written anew."""
+
+
+class WrittenSource(TfrecordSource):
+    """The examples of `origin` in its order, read from the files that a run has written of them."""
+
+    def __init__(self, origin: Source, folder: Path) -> None:
+        """HarnessError where the files are not there."""
+        if not (folder / FEATURES).is_file():
+            raise not_prepared(origin.name, folder)
+        super().__init__(str(folder))
+        self.name = origin.name
+        self._origin = origin
+
+    @property
+    def origin(self) -> Source:
+        """What was written into the files."""
+        return self._origin
+
+
+def source_of(cell: Cell, data_dir: Path) -> Source:
+    """What a cell reads: its data as they are, or from the files that it asks for, which are there.
+
+    Raises HarnessError where there are no such data, or no such files.
+    """
+    origin, files = load_source(cell.data_set or ""), cell.data_files
+    return origin if files is None else WrittenSource(origin, folder_of(origin, data_dir, files))
+
+
+def make_ready(cell: Cell, data_dir: Path) -> None:
+    """Make or download the cell's data, and write the files that it asks for. A second call costs a pass over both.
+
+    Raises UsageError for data that there are not, another HarnessError for what cannot be had or written here, and
+    Unsupported where they do not go into such files.
+    """
+    origin, files = load_source(cell.data_set or ""), cell.data_files
+    origin.prepare(data_dir)
+    if files is not None:
+        _make_files(origin, data_dir, files)
+
+
+def folder_of(origin: Source, data_dir: Path, files: DataFiles) -> Path:
+    """Where the files of a source lie."""
+    readable = re.sub(r"\W+", "_", origin.name)[:40]
+    digest = hashlib.sha256(origin.place.encode()).hexdigest()[:8]
+    return data_dir / FOLDER / f"{readable}-{digest}" / f"{files.shards}-{files.compression}"
+
+
+def _make_files(origin: Source, data_dir: Path, files: DataFiles) -> None:
+    import tensorflow as tf
+
+    folder = folder_of(origin, data_dir, files)
+    name = "-".join((FOLDER, folder.parent.name, folder.name))
+    with locked(data_dir, name), _told(data_dir), tf.device("CPU:0"), origin.reading():
+        state = f"{FORMAT} {origin.state(data_dir)}"
+        if _state_in(folder) != state:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            (folder / STATE).write_text(state, encoding="utf-8")
+        for left in folder.glob(".*.part"):
+            left.unlink()
+        _write_missing(origin, data_dir, folder, files)
+
+
+def _state_in(folder: Path) -> str | None:
+    try:
+        return (folder / STATE).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def _write_missing(origin: Source, data_dir: Path, folder: Path, files: DataFiles) -> None:
+    """Write what of the files is not whole, and say what that took; nothing where all are."""
+    began, own = time.monotonic(), time.process_time()
+    described = _described(origin, data_dir, files)
+    plans = shards_of(described, files.shards)
+    whole = whole_files(folder, plans, TELL.get())
+    missing = [one for one in plans if one.file not in whole]
+    if not missing and (folder / FEATURES).is_file():
+        return
+    write_group(origin, data_dir, folder, described, missing)
+    written = [written_file(folder, one.file) for one in missing]
+    how = preparation_of(origin.name, written, (time.monotonic() - began, time.process_time() - own))
+    seal(folder, described, {**whole, **{shard.file: shard for shard in written}}, how, plans)
+    took = f"{plural(how.written, 'example')}, {how.bytes_in / 1e6:,.1f} MB, in {how.wall_s:.1f} s"
+    TELL.get()(f"'{origin.name}' written into {files.words}, {how.bytes_out / 1e6:,.1f} MB: {took}; '{folder}'")
+
+
+def _described(origin: Source, data_dir: Path, files: DataFiles) -> Features:
+    """What the files are to hold; Unsupported where they cannot hold the examples."""
+    try:
+        described = describe(origin, data_dir)
+    except UsageError as error:
+        raise Unsupported(f"shards: {str(error).removeprefix('source: ')}") from error
+    if files.shards > (most := described.examples or 0):
+        raise Unsupported(f"shards: given {files.shards}, expected at most {most:,}, one for each example")
+    return described.model_copy(update={"compression": files.compression})
+
+
+@contextlib.contextmanager
+def _told(data_dir: Path) -> Iterator[None]:
+    """What a disk refuses is told of the folder that a person has named, what an example is of the data."""
+    try:
+        yield
+    except StorageError as error:
+        told = str(error).removeprefix("target: ")
+        raise HarnessError(f"data_dir: {told}; mend that or name another folder") from error
+    except OSError as error:
+        raise unusable(data_dir, error) from error
+    except UsageError as error:
+        raise UsageError(f"data: {str(error).removeprefix('source: ').removeprefix('data: ')}") from error

@@ -1,0 +1,61 @@
+"""What cannot be asked of an input, whatever is trained on it."""
+
+from dataclasses import dataclass
+
+from harness.spec.axes import is_own_code
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import TrainingCell
+from harness.spec.pipeline import PipelineCell
+from harness.visible import plural
+
+FILES = "tfrecord:"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A combination that was asked for and makes no sense, with the reason."""
+
+    combination: str
+    reason: str
+
+
+def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why the input cannot be had as it is asked for, or what is asked would do nothing; None where it can."""
+    return _unserved(catalogue, at) or _unwritten(catalogue, at)
+
+
+def on_device(data: str) -> str:
+    """Of data without a pipeline, why what is asked of one says nothing."""
+    return f"'{data}' stays on the device, without a pipeline: give other data"
+
+
+def _unserved(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why a tf.data service could not keep what is promised of the input, or would do nothing."""
+    if not at.data_service:
+        return None
+    reason = None
+    if not catalogue.has_pipeline(at.data):
+        reason = on_device(at.data)
+    elif at.cache != "none":
+        reason = "after the first pass every example would come from the cache: --cache none"
+    elif at.data_service > 1 and at.deterministic:
+        reason = "examples of several come in the order in which they are ready: --deterministic false"
+    elif isinstance(at, TrainingCell) and (at.workers > 1 or at.ps):
+        reason = "processes of a cluster share examples by their order, which it does not keep: one worker"
+    service = f"a data service of {plural(at.data_service, 'worker')}"
+    return None if reason is None else LeftOut(f"{service}, cache {at.cache}", reason)
+
+
+def _unwritten(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why the data are not written into files. Engines without pipelines say themselves that they have none."""
+    if not at.shards:
+        alone = "data are compressed as they are written into files: --shards 1, or more"
+        return LeftOut(f"{at.data}, compression {at.compression}", alone) if at.compression != "none" else None
+    reason = None
+    if at.data.startswith(FILES):
+        reason = "they lie in files: python -m harness prepare writes their source into as many as you want"
+    elif is_own_code(at.data):
+        reason = f"a function may give others each time: python -m harness prepare {at.data} FOLDER writes them once"
+    elif any(map(catalogue.has_pipeline, catalogue.data)) and not catalogue.has_pipeline(at.data):
+        reason = on_device(at.data)
+    return None if reason is None else LeftOut(f"{at.data} in {plural(at.shards, 'shard')}", reason)
