@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "391655f19ddbaae9",
-    "csv": "48a700c36fafe743",
+    "cells": "c8f0da566394ff7f",
+    "csv": "ab0c4748cb9704bb",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "566637a2f3b6da3b",
+    "json": "45f8b1603fad249e",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "37b5ba9173015867",
-    "windows": "141c4d83620a8125",
+    "pytest-benchmark": "4a039d1b6bc9f638",
+    "windows": "cbaed073fcbb0fc1",
 }
 
 
