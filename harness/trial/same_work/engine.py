@@ -6,10 +6,11 @@ from typing import NoReturn
 
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
-from harness.protocol.engine import Ending, Task
+from harness.protocol.engine import Clusters, Ending, Recoverable, Task
 from harness.protocol.messages import Membership, Outcome, Request
 from harness.spec.collective import COLLECTIVE
 from harness.trial.collectives import CollectiveTrial, Sending
+from harness.trial.job import SynchronousJob, Teller, run_job
 
 
 class AlikeProcesses:
@@ -27,18 +28,29 @@ class TrialsAlone(ABC):
     """An engine (`harness.protocol.engine.Engine`) that is asked for trials, whole, and for nothing else."""
 
     title: str
+    clusters: Clusters | None
 
     def on_host(self, request: Request) -> Request:
         """Nothing is left open."""
         return request
 
     def tasks(self) -> Mapping[str, Task]:
-        """Nothing besides trials, of trainings and of collectives: no data set needs to be prepared."""
-        return {COLLECTIVE: self._collective}
+        """Nothing besides trials, of trainings and of collectives, and jobs: no data set needs to be prepared."""
+        return {COLLECTIVE: self._collective, "job": self._job}
 
     def sending(self, request: Request) -> Sending:
         """A collective by itself, built; Unsupported, with the reason, where it cannot be."""
         raise Unsupported(f"{self.title} has no collectives that are measured by themselves here")
+
+    def recoverable(self, request: Request) -> Recoverable:
+        """A training that can be taken up again, built; Unsupported, with the reason, where it cannot be."""
+        raise Unsupported(f"{self.title} has no jobs that faults are done to here")
+
+    def _job(self, request: Request, channel: Channel) -> Outcome:
+        return run_job(request, channel, self.clusters, self.classify, self._train)
+
+    def _train(self, request: Request, teller: Teller) -> None:
+        SynchronousJob(request, teller, self.recoverable(request)).run()
 
     def _collective(self, request: Request, channel: Channel) -> Outcome:
         return CollectiveTrial(request, channel, self.classify, self.sending).run()
