@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from harness.engines._on_jax.engine import OnJax, OnJaxClusters
-from harness.protocol.engine import Environment, Recoverable, Software, Trainer
+from harness.protocol.engine import Environment, Software, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.collectives import Sending
@@ -34,12 +34,6 @@ class Jax(OnJax):
 
     def trainer(self, request: Request) -> Trainer:
         """CpuDevices, model, optimizer, input and loop."""
-        from harness.engines.jax.trainer import JaxTrainer
-
-        return JaxTrainer(request)
-
-    def recoverable(self, request: Request) -> Recoverable:
-        """The same, whose checkpoints are NumPy's files."""
         from harness.engines.jax.trainer import JaxTrainer
 
         return JaxTrainer(request)

@@ -1,20 +1,17 @@
 """A cell under JAX, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
-import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.engines._on_jax.devices import in_order, set_up
 from harness.engines._on_jax.executed import inspect
 from harness.engines._on_jax.model import TrainedModel
+from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
+from harness.engines._on_jax.trainer import UNLIKE, check
 from harness.engines.jax.instruments import held_by, lowered_without
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.models import models
-from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
@@ -22,12 +19,10 @@ from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
-from harness.trial.job import PREEMPTED_STATUS
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
-from harness.trial.same_work.instruments import Step
+from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
-from harness.trial.same_work.recovery import Recovering
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.sums import judge_sums, known_values
 
@@ -36,8 +31,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-STATE = "state.npz"
-"""The file of a checkpoint."""
 PLAIN = "jit"
 """The loop whose step is written for one device."""
 
@@ -54,12 +47,10 @@ class Program(NamedTuple):
         return cls(lowered, lowered.compile())
 
 
-class JaxTrainer(Recovering, OnJaxTrainer):
+class JaxTrainer(TakenApart, OnJaxRecovering):
     """See `harness.protocol.engine.Trainer`."""
 
     title = "JAX"
-    _saved: Callable[[int], None] | None = None
-    """Told when this process ends since one was told to."""
     _instead: Program | None = None
     """Of the instrument that is timed."""
 
@@ -171,39 +162,8 @@ class JaxTrainer(Recovering, OnJaxTrainer):
         self._state, loss = self._whole.compiled(self._state, x, y)
         return loss
 
-    def _write(self, folder: Path) -> None:
-        """As NumPy's arrays: every device has all of the state."""
-        import numpy as np
-
-        arrays = [self._copies(kind, array)[0] for _, kind, array in self._layout.arrays(self._state)]
-        np.savez(folder / STATE, *arrays)
-
-    def _read(self, folder: Path) -> None:
-        import numpy as np
-
-        with np.load(folder / STATE, allow_pickle=False) as found:
-            self._state = self._loop.placed_state(self._layout.state([found[name] for name in found.files]))
-
-    def step(self, number: int) -> None:
-        """One update, waited for; where a process was told to end, all save after the same one."""
-        super().step(number)
-        if self._saved is not None:
-            self._leave_if_told(number + 1, self._saved)
-
-    def listen(self, saved: Callable[[int], None]) -> None:
-        """By JAX's preemption service, which several processes have between them."""
-        if self._request.member is None:
-            raise Unsupported("JAX's preemption service is between processes, and this is one; see kill_worker")
-        self._saved = saved
-
-    def _leave_if_told(self, step: int, saved: Callable[[int], None]) -> None:
-        from jax.experimental import multihost_utils
-
-        if multihost_utils.reached_preemption_sync_point(step):
-            self.save(step)
-            self.agree(0.0)  # who leaves earlier ends the one that saves
-            saved(step)
-            os._exit(PREEMPTED_STATUS)
+    def _go_back(self, arrays: State) -> None:
+        self._state = arrays
 
     def executed(self) -> Executed:
         """The compiled program that is timed, and the input."""

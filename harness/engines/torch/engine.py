@@ -5,7 +5,7 @@ import importlib
 import re
 from pathlib import Path
 
-from harness.protocol.engine import Ending, Environment, Recoverable, Software, Trainer
+from harness.protocol.engine import Ending, Environment, Software, Trainer
 from harness.protocol.messages import Membership, Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.collectives import Sending
@@ -73,12 +73,6 @@ class Torch(TrialsAlone):
 
     def trainer(self, request: Request) -> Trainer:
         """Model, optimizer, input, the group of processes and the loop."""
-        from harness.engines.torch.trainer import TorchTrainer
-
-        return TorchTrainer(request)
-
-    def recoverable(self, request: Request) -> Recoverable:
-        """The same, whose checkpoints are files of `torch.save`."""
         from harness.engines.torch.trainer import TorchTrainer
 
         return TorchTrainer(request)

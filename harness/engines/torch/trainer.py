@@ -27,7 +27,7 @@ from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
-from harness.trial.same_work.instruments import Step
+from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.recovery import Recovering
 from harness.trial.same_work.state import State, StateOrder
@@ -39,7 +39,7 @@ STATE = "state.pt"
 UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
 
 
-class TorchTrainer(Recovering, ReplicaAProcess):
+class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     title = "PyTorch"

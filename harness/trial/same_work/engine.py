@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
-from harness.protocol.engine import Clusters, Ending, Recoverable, Task
+from harness.protocol.engine import Clusters, Ending, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
 from harness.spec.collective import COLLECTIVE
 from harness.trial.collectives import CollectiveTrial, Sending
@@ -42,18 +42,23 @@ class TrialsAlone(ABC):
         """A collective by itself, built; Unsupported, with the reason, where it cannot be."""
         raise Unsupported(f"{self.title} has no collectives that are measured by themselves here")
 
-    def recoverable(self, request: Request) -> Recoverable:
-        """A training that can be taken up again, built; Unsupported, with the reason, where it cannot be."""
-        raise Unsupported(f"{self.title} has no jobs that faults are done to here")
-
     def _job(self, request: Request, channel: Channel) -> Outcome:
         return run_job(request, channel, self.clusters, self.classify, self._train)
 
     def _train(self, request: Request, teller: Teller) -> None:
-        SynchronousJob(request, teller, self.recoverable(request)).run()
+        from harness.trial.same_work.recovery import Recovering
+
+        training = self.trainer(request)
+        if not isinstance(training, Recovering):
+            raise Unsupported(f"{self.title}'s trainings are not taken up again here")
+        SynchronousJob(request, teller, training).run()
 
     def _collective(self, request: Request, channel: Channel) -> Outcome:
         return CollectiveTrial(request, channel, self.classify, self.sending).run()
+
+    @abstractmethod
+    def trainer(self, request: Request) -> Trainer:
+        """See `Engine.trainer`."""
 
     @abstractmethod
     def classify(self, error: Exception) -> Ending:

@@ -11,18 +11,26 @@ from typing import Any, ClassVar
 
 from harness.errors import Unsupported
 from harness.trial.job import BATCHES
-from harness.trial.same_work.instruments import TakenApart
+from harness.trial.same_work.trainer import SameWorkTrainer
 
 KEPT = 2
 """Checkpoints that stay, as `harness.engines.tensorflow.recovery.checkpoints` keeps them."""
 STEP = re.compile(r"step-(\d+)")
 
 
-class Recovering(TakenApart):
+class Recovering(SameWorkTrainer):
     """A trainer that is a `harness.protocol.engine.Recoverable`, too; the first process writes for all."""
 
     title: ClassVar[str]
     """The engine's name for people."""
+
+    @abstractmethod
+    def _step(self, x: Any, y: Any) -> Any:
+        """One update; the loss."""
+
+    @abstractmethod
+    def _placed(self, share: Any) -> tuple[Any, Any]:
+        """This process's share of a batch as a step takes it."""
 
     @abstractmethod
     def _write(self, folder: Path) -> None:
