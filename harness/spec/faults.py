@@ -33,7 +33,7 @@ class Faults(BaseModel):
     fault: Annotated[list[FaultName], Setting(help=f"faults: {', '.join(FAULT_NAMES)}")] = list(FAULT_NAMES)
     checkpoint_every: Annotated[list[Natural], Setting(help="steps between checkpoints, 0 is none")] = [0, 20]
     target: Annotated[Literal["last", "first"], Setting(help="which worker or server is hit: last, or first")] = "last"
-    """The first worker writes checkpoints and holds TensorFlow's coordination."""
+    """The first worker writes checkpoints and holds the coordination of TensorFlow or JAX."""
     repeats: Annotated[int, Field(ge=1, le=1000, strict=True), Setting(help="jobs of every combination")] = 3
     steps: Annotated[int, Field(ge=6, le=10**6, strict=True), Setting(help="steps that a job is to do")] = 100
     workers: Annotated[
@@ -93,8 +93,7 @@ def strategies_of(settings: Faults, engines: Mapping[str, Mapping[str, StrategyT
     """
     every = {name: traits for of in engines.values() for name, traits in of.items()}
     able = [name for name, traits in every.items() if not traits.no_faults]
-    asked = "strategy" in settings.model_fields_set
-    for name in settings.strategy if asked else ():
+    for name in settings.strategy if "strategy" in settings.model_fields_set else ():
         if name not in every:
             raise not_one_of("strategy", name, able)
     found = {}
@@ -106,7 +105,8 @@ def strategies_of(settings: Faults, engines: Mapping[str, Mapping[str, StrategyT
     used = {name for names in found.values() for name in names}
     servers = [name for name in able if every[name].parameter_servers]
     if settings.ps != Faults.model_fields["ps"].default and not used & {*servers}:
-        raise UsageError(f"ps: given {settings.ps}, but no strategy of this run has servers: {' or '.join(servers)}")
+        has = " or ".join(servers) or "none of its engines' has"
+        raise UsageError(f"ps: given {settings.ps}, but no strategy of this run has servers: {has}")
     return found
 
 

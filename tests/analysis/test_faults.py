@@ -23,17 +23,17 @@ def test_times_are_medians_with_their_range_and_count() -> None:
     assert found.steps_lost == MedianRange(5.0, 0.0, 10.0, 2)
 
 
-def test_who_noticed_first_is_kept_apart_from_when_tensorflow_did() -> None:
+def test_who_noticed_first_is_kept_apart_from_when_the_engine_did() -> None:
     found = scenario("mirrored/kill_worker/20")
     assert found.detected_by == {"process_end": 2}
     assert found.detection_s == MedianRange(0.1, 0.1, 0.1, 2)
-    assert found.tensorflow_s == MedianRange(0.2, 0.2, 0.2, 2)
+    assert found.engine_s == MedianRange(0.2, 0.2, 0.2, 2)
 
 
-def test_what_the_hit_process_says_itself_is_not_how_tensorflow_noticed() -> None:
+def test_what_the_hit_process_says_itself_is_not_how_the_engine_noticed() -> None:
     thawed = job("mirrored", "kill_worker", 20).model_copy(update={"target": "worker 0"})
     (found,) = summarise_faults(PLAN, [thawed]).scenarios
-    assert found.tensorflow_s is None
+    assert found.engine_s is None
 
 
 def test_updates_are_added_up_over_jobs_and_wrong_weights_counted() -> None:

@@ -18,6 +18,42 @@ KEPT = 2
 STEP = re.compile(r"step-(\d+)")
 
 
+class CheckpointFolders:
+    """A folder a checkpoint, which gets its name when all is in it: a process may be killed before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def newest(self) -> int:
+        """The step that it is of; 0 where there is none."""
+        return max(self._steps, default=0)
+
+    def place(self, step: int) -> Path:
+        """The folder of a step's."""
+        return self._folder / f"step-{step}"
+
+    def save(self, step: int, write: Callable[[Path], None]) -> None:
+        """`write` it into an empty folder; those before the newest KEPT go."""
+        unfinished = self._folder / "unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        write(unfinished)
+        unfinished.rename(self.place(step))
+        for old in sorted(self._steps)[:-KEPT]:
+            shutil.rmtree(self.place(old))
+
+    @property
+    def bytes(self) -> int:
+        """Of all files of the newest."""
+        return sum(file.stat().st_size for file in self.place(self.newest).glob("*"))
+
+    @property
+    def _steps(self) -> list[int]:
+        names = (STEP.fullmatch(path.name) for path in self._folder.glob("step-*"))
+        return [int(name[1]) for name in names if name is not None]
+
+
 class Recovering(SameWorkTrainer):
     """A trainer that is a `harness.protocol.engine.Recoverable`, too; the first process writes for all."""
 
@@ -50,42 +86,25 @@ class Recovering(SameWorkTrainer):
 
     def restore(self) -> int:
         """Every process reads what the first one wrote."""
-        newest = max(self._written, default=0)
+        newest = self._checkpoints.newest
         if newest:
-            self._read(self._place(newest))
+            self._read(self._checkpoints.place(newest))
         return newest
 
     def save(self, step: int) -> None:
-        """In a folder that gets its name when all is in it: a process may be killed before."""
-        if self._rank:
-            return
-        unfinished = self._folder / "unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        self._write(unfinished)
-        unfinished.rename(self._place(step))
-        for old in sorted(self._written)[:-KEPT]:
-            shutil.rmtree(self._place(old))
+        """The first process alone."""
+        if self._rank == 0:
+            self._checkpoints.save(step, self._write)
 
     def checkpoint_bytes(self) -> int:
-        """All files of the newest."""
-        files = self._place(max(self._written)).iterdir() if self._written else ()
-        return sum(file.stat().st_size for file in files)
+        """Of the newest."""
+        return self._checkpoints.bytes
 
     def listen(self, saved: Callable[[int], None]) -> None:
         """Refused, unless an engine has a way."""
         raise Unsupported(f"{self.title} has nothing that saves when a process is told to end; see kill_worker")
 
-    @property
-    def _folder(self) -> Path:
+    @functools.cached_property
+    def _checkpoints(self) -> CheckpointFolders:
         assert self._request.job is not None
-        return Path(self._request.job.folder) / "periodic"
-
-    def _place(self, step: int) -> Path:
-        return self._folder / f"step-{step}"
-
-    @property
-    def _written(self) -> list[int]:
-        """The steps that checkpoints are of."""
-        names = [STEP.fullmatch(path.name) for path in self._folder.glob("step-*")]
-        return [int(name[1]) for name in names if name is not None]
+        return CheckpointFolders(Path(self._request.job.folder) / "periodic")
