@@ -5,6 +5,9 @@ import math
 import pytest
 
 from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary, summarise_faults
+from harness.record.faults import Detection
+from harness.run.kinds.faults.scenarios import plan_jobs
+from harness.spec.faults import faults_from
 from tests.faulted import PLAN, example, job, undisturbed
 
 
@@ -92,3 +95,29 @@ def test_the_advice_is_youngs_optimum() -> None:
 def test_there_is_no_advice_where_a_checkpoint_cost_nothing_that_could_be_measured() -> None:
     jobs = [job("mirrored", "kill_worker", 20), undisturbed("mirrored", [1.0], [1.0])]
     assert summarise_faults(PLAN, jobs).advice == []
+
+
+def test_scenarios_of_several_engines_are_told_apart_and_come_in_the_order_of_the_engines() -> None:
+    asked = {"engine": ["torch", "tensorflow", "jax"], "strategy": ["data_parallel", "mirrored"], "repeats": 1}
+    planned = plan_jobs(faults_from({**asked, "fault": "kill_worker", "checkpoint_every": 0}))
+    cells = {cell.cell_id: cell for cell in planned.cells}
+    told = [
+        job("mirrored", "kill_worker", 0, scenario=one.scenario, cell_id=one.cell_id, cell=cells[one.cell_id])
+        for one in planned.faults.jobs
+        if one.fault == "kill_worker"
+    ]
+    found = summarise_faults(planned.faults, told).scenarios
+    assert [(one.scenario, one.cell.engine) for one in found] == [
+        ("torch/data_parallel/kill_worker/0", "torch"),
+        ("mirrored/kill_worker/0", "tensorflow"),
+        ("jax/data_parallel/kill_worker/0", "jax"),
+    ]
+
+
+def test_an_engines_own_word_is_when_it_noticed() -> None:
+    noticed = [
+        Detection(by="stalled_steps", who="worker 0", after_s=5.0),
+        Detection(by="engine", who="worker 0", after_s=9.0),
+    ]
+    (found,) = summarise_faults(PLAN, [job("mirrored", "kill_worker", 20, detections=noticed)]).scenarios
+    assert found.engine_s == MedianRange(9.0, 9.0, 9.0, 1)
