@@ -1,7 +1,7 @@
 """What a process of a job does under TensorFlow: its part of the training, or what a coordinator sends it."""
 
+from harness.engines.tensorflow.clusters import TensorFlowClusters
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.engine import TensorFlowClusters
 from harness.engines.tensorflow.recovery.parameter_servers import ParameterServerJob
 from harness.engines.tensorflow.recovery.synchronous import SynchronousTraining
 from harness.engines.tensorflow.training import build
