@@ -12,6 +12,7 @@ from harness.run.kinds.faults import supervisor
 from harness.run.kinds.faults.progress import FaultLines
 from harness.run.kinds.faults.run import measure_faults
 from harness.spec.faults import faults_from
+from harness.trial.engines import engine_of
 from tests.preloaded import handed_in
 
 pytestmark = pytest.mark.slow
@@ -24,7 +25,7 @@ LONG = 200
 
 def disturbed(engine: str, python: str, folder: Path, **changes: Any) -> dict[str, FaultRecord]:
     """The records of a small run, by strategy and fault."""
-    name = "torch" if ":" in engine else engine
+    name = engine_of(engine).name
     settings = faults_from(
         {**SMALL, "engine": engine, "engine_python": f"{name}={python}", "timeout": 300.0, **changes}
     )
@@ -82,7 +83,7 @@ def test_a_checkpoint_of_pytorch_without_the_optimizer_ends_in_wrong_weights(tor
 
 
 def test_jobs_of_jax_come_back_in_one_process_and_in_several(jax_python: str, tmp_path: Path) -> None:
-    found = disturbed("jax", jax_python, tmp_path, fault="kill_worker")
+    found = disturbed("jax", jax_python, tmp_path, fault="kill_worker", steps=LONG)
     must_have_come_back(found["data_parallel kill_worker"])
     must_have_come_back(found["multi_process kill_worker"])
     must_have_noticed(found["multi_process kill_worker"], "Gloo")
@@ -91,7 +92,8 @@ def test_jobs_of_jax_come_back_in_one_process_and_in_several(jax_python: str, tm
 def test_jaxs_preemption_service_saves_in_all_processes_after_one_step_and_loses_none(
     jax_python: str, tmp_path: Path
 ) -> None:
-    found = disturbed("jax", jax_python, tmp_path, strategy="multi_process", fault="sigterm", steps=2 * LONG)
+    engine = "tests.engines.jax.faulty:PacedJax"
+    found = disturbed(engine, jax_python, tmp_path, strategy="multi_process", fault="sigterm")
     told = found["multi_process sigterm"]
     must_have_come_back(told)
     assert [detection.by for detection in told.detections] == ["preemption_handler"] * 2
@@ -107,6 +109,6 @@ def test_a_job_of_keras_distribution_comes_back(keras_python: str, tmp_path: Pat
 def test_a_job_of_horovod_comes_back_with_what_the_first_process_broadcasts(
     horovod_python: str, tmp_path: Path
 ) -> None:
-    found = disturbed("horovod", horovod_python, tmp_path, fault="kill_worker")
+    found = disturbed("horovod", horovod_python, tmp_path, fault="kill_worker", steps=LONG)
     must_have_come_back(found["data_parallel kill_worker"])
     must_have_noticed(found["data_parallel kill_worker"], "Horovod has been shut down")
