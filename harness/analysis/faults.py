@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.record.faults import UNDISTURBED, FaultRecord, FaultsPlan
+from harness.spec.axes import ENGINE
 from harness.spec.cell import TrainingCell
 
+OF_ENGINE = ("tensorflow", "engine")
+"""Who noticed, where that was the framework."""
 BETWEEN_FAULTS_S = (3600.0, 86400.0, 7 * 86400.0)
 """Mean times between faults that the advice is worked out for: an hour, a day, a week."""
 
@@ -47,8 +50,8 @@ class ScenarioSummary:
     """Until anybody noticed."""
     detected_by: dict[str, int]
     """Who noticed first."""
-    tensorflow_s: MedianRange | None
-    """Until TensorFlow noticed, in a process that nothing was done to; None where it did not, or had no time to."""
+    engine_s: MedianRange | None
+    """Until the engine noticed, in a process that nothing was done to; None where it did not, or had no time to."""
     useful_step_s: MedianRange | None
     standstill_s: MedianRange | None
     restart_s: MedianRange | None
@@ -127,22 +130,22 @@ def summarise_faults(plan: FaultsPlan, records: Sequence[FaultRecord]) -> Faults
     return FaultsSummary(scenarios, costs, advice, len(plan.jobs), len(records))
 
 
-def _place(plan: FaultsPlan, scenario: str) -> tuple[int, int, int]:
-    """Strategies, faults and intervals in the order that they were asked for."""
-    strategy, fault, every = scenario.split("/")
+def _place(plan: FaultsPlan, scenario: str) -> tuple[int, int, int, int]:
+    """Engines, strategies, faults and intervals in the order that they were asked for."""
+    *engine, strategy, fault, every = scenario.split("/")
     settings = plan.settings
     faults = [UNDISTURBED, *settings.fault]
     intervals = settings.checkpoint_every
     at = intervals.index(int(every)) if int(every) in intervals else -1
-    return [str(name) for name in settings.strategy].index(strategy), faults.index(fault), at
+    return settings.engine.index((*engine, ENGINE)[0]), settings.strategy.index(strategy), faults.index(fault), at
 
 
 def _scenario(name: str, planned: int, found: Sequence[FaultRecord]) -> ScenarioSummary:
     first = found[0]
     ran = [record for record in found if record.status != "unsupported"]
     noticed = [record.detections[0] for record in ran if record.detections]
-    by_tensorflow = [
-        next((d.after_s for d in record.detections if d.by == "tensorflow" and d.who != record.target), None)
+    by_engine = [
+        next((d.after_s for d in record.detections if d.by in OF_ENGINE and d.who != record.target), None)
         for record in ran
     ]
     counted = [record.updates for record in ran if record.updates is not None]
@@ -159,7 +162,7 @@ def _scenario(name: str, planned: int, found: Sequence[FaultRecord]) -> Scenario
         target=next((record.target for record in ran if record.target), None),
         detection_s=MedianRange.of(detection.after_s for detection in noticed),
         detected_by=dict(Counter(detection.by for detection in noticed)),
-        tensorflow_s=MedianRange.of(by_tensorflow),
+        engine_s=MedianRange.of(by_engine),
         useful_step_s=MedianRange.of(record.useful_step_after_s for record in ran),
         standstill_s=MedianRange.of(record.standstill_s for record in ran),
         restart_s=MedianRange.of(part.restart_s for part in parts),

@@ -64,7 +64,7 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
     planned = plan_jobs(settings)
     refuse_missing_code(planned.cells, planned.sweep)
     cells = {cell.cell_id: cell for cell in planned.cells}
-    expected = estimate_s(settings, planned.faults.jobs)
+    expected = estimate_s(settings, planned.faults.jobs, cells)
     if json_out:
         plan = {
             **planned.faults.model_dump(mode="json"),

@@ -178,6 +178,41 @@ class Trainer(Protocol):
         """Largest sum of accelerator memory over the replicas; None where nobody counts it."""
 
 
+class Recoverable(Protocol):
+    """A training that can be taken up again from what it has saved, one step after the other (`harness.trial.job`).
+
+    It is built by every process of a job alike; where and what for is in `Request.job`.
+    """
+
+    def state(self) -> list[VariableState]:
+        """Weights, statistics and optimizer state now, in an order that stays."""
+
+    def updates(self) -> int:
+        """Updates that the optimizer itself has counted; a checkpoint has the count, too."""
+
+    def step(self, number: int) -> None:
+        """One update, done on this process's replicas when it returns, on the batch of that number, from 0: the same
+        one whenever the process was started."""
+
+    def restore(self) -> int:
+        """Go back to the newest checkpoint that is whole; the steps done by then, 0 without one."""
+
+    def save(self, step: int) -> None:
+        """Save, after `step` steps; every process is asked, at the same step."""
+
+    def checkpoint_bytes(self) -> int:
+        """Size of the newest checkpoint on disk."""
+
+    def listen(self, saved: Callable[[int], None]) -> None:
+        """From now on SIGTERM makes all processes save together, tell `saved` after how many steps, and end.
+
+        Unsupported, or NotImplementedError, with the reason where the framework has nothing for that.
+        """
+
+    def agree(self, value: float) -> float:
+        """One number of what each process gives, once all have given it."""
+
+
 class Clusters(Protocol):
     """How a process takes its place among several."""
 
@@ -225,7 +260,7 @@ class Engine(Protocol):
 
     def tasks(self) -> Mapping[str, Task]:
         """What a process may be asked besides a trial, by `Request.task`; `own_step` is a user's own training step,
-        `collective` a collective by itself, `pipeline` an input pipeline by itself.
+        `collective` a collective by itself, `pipeline` an input pipeline by itself, `job` what `faults` disturbs.
 
         Where there is no `prepare` or `preflight`, nothing is to be prepared or tried beforehand.
         """

@@ -83,7 +83,7 @@ class Membership(Message):
 
 
 class JobOrder(Message):
-    """What a job is asked that a fault is done to: TensorFlow's alone (`harness.engines.tensorflow.recovery`)."""
+    """What a job is asked that a fault is done to (`harness.trial.job`)."""
 
     steps: Annotated[int, Field(ge=1)]
     checkpoint_every: Annotated[int, Field(ge=0)]
@@ -93,7 +93,7 @@ class JobOrder(Message):
     state: str
     """The file that the final state is written to, with the initial one."""
     preemption: bool = False
-    """Whether TensorFlow's PreemptionCheckpointHandler listens for SIGTERM."""
+    """Whether the engine is to listen for SIGTERM, as TensorFlow's PreemptionCheckpointHandler does."""
     cost_windows: int = 0
     """Afterwards, pairs of windows of `checkpoint_every` steps, with a checkpoint and without."""
 

@@ -16,19 +16,20 @@ UNDISTURBED = "none"
 
 FaultStatus = Literal["undisturbed", "recovered", "lost_state", "wrong_weights", "hung", "failed", "unsupported"]
 FAULT_STATUSES: tuple[FaultStatus, ...] = get_args(FaultStatus)
-DetectedBy = Literal["tensorflow", "process_end", "stalled_steps", "heartbeat", "preemption_handler"]
+DetectedBy = Literal["tensorflow", "engine", "process_end", "stalled_steps", "heartbeat", "preemption_handler"]
 
 
 class Detection(RecordModel):
     """Somebody notices that something is wrong."""
 
     by: DetectedBy
+    """`tensorflow`, or another `engine`, where it raised in a process, or ended one that nothing was done to."""
     who: str
     """The process that said so, that ended, or that was silent."""
     after_s: Duration
     """Since the fault."""
     said: str | None = None
-    """TensorFlow's error, or how the process ended."""
+    """The engine's error, or how the process ended."""
 
 
 class UpdateCounts(RecordModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, nearest, not_one_of
-from harness.spec.axes import Count, DeviceCount, Natural, Seconds
+from harness.spec.axes import ENGINE, Count, DeviceCount, Natural, Seconds
 from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
@@ -19,7 +19,8 @@ FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
 OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
 """Faults of a parameter server."""
-LISTS = ("strategy", "fault", "checkpoint_every")
+LISTS = ("engine", "strategy", "fault", "checkpoint_every")
+NO_STRATEGY = "none"
 
 
 class Faults(BaseModel):
@@ -27,11 +28,12 @@ class Faults(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
+    engine: list[str] = [ENGINE]
     strategy: list[str] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
     fault: Annotated[list[FaultName], Setting(help=f"faults: {', '.join(FAULT_NAMES)}")] = list(FAULT_NAMES)
     checkpoint_every: Annotated[list[Natural], Setting(help="steps between checkpoints, 0 is none")] = [0, 20]
     target: Annotated[Literal["last", "first"], Setting(help="which worker or server is hit: last, or first")] = "last"
-    """The first worker writes checkpoints and holds TensorFlow's coordination."""
+    """The first worker writes checkpoints and holds the coordination of TensorFlow or JAX."""
     repeats: Annotated[int, Field(ge=1, le=1000, strict=True), Setting(help="jobs of every combination")] = 3
     steps: Annotated[int, Field(ge=6, le=10**6, strict=True), Setting(help="steps that a job is to do")] = 100
     workers: Annotated[
@@ -52,6 +54,7 @@ class Faults(BaseModel):
     """Unless they were replaced before."""
     timeout: Annotated[Seconds, Setting(help="seconds after which a job counts as hung")] = 120.0
     data_dir: str = ""
+    engine_python: str = ""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -81,17 +84,39 @@ HELP: dict[str, str] = {
 """What each key is, for its flag: what it is in a sweep, where nothing else is said."""
 
 
-def check_strategies(settings: Faults, strategies: Mapping[str, StrategyTraits]) -> None:
-    """UsageError for a strategy that is unknown or that nothing is done to, and for servers that none has."""
-    able = [name for name, traits in strategies.items() if not traits.no_faults]
-    for name in settings.strategy:
-        if name not in strategies:
+def strategies_of(settings: Faults, engines: Mapping[str, Mapping[str, StrategyTraits]]) -> dict[str, list[str]]:
+    """The strategies of each engine's jobs: of those asked for the ones that it has; all of its own but the one without
+    any, where it has none of them, and several engines or no names were asked for.
+
+    UsageError for a strategy that is unknown or that nothing is done to, for an engine without any, and for servers
+    that none has.
+    """
+    every = {name: traits for of in engines.values() for name, traits in of.items()}
+    able = [name for name, traits in every.items() if not traits.no_faults]
+    for name in settings.strategy if "strategy" in settings.model_fields_set else ():
+        if name not in every:
             raise not_one_of("strategy", name, able)
-        if why := strategies[name].no_faults:
-            raise UsageError(f"strategy: '{name}' is not one of {', '.join(able)}: {why}")
-    servers = [name for name in able if strategies[name].parameter_servers]
-    if settings.ps != Faults.model_fields["ps"].default and not set(servers) & set(settings.strategy):
-        raise UsageError(f"ps: given {settings.ps}, but no strategy of this run has servers: {' or '.join(servers)}")
+    found = {}
+    for engine, of in engines.items():
+        found[engine] = [name for name in settings.strategy if name in of] or _own(engine, of)
+        for name in found[engine]:
+            if why := of[name].no_faults:
+                raise UsageError(f"strategy: '{name}' is not one of {', '.join(able)}: {why}")
+    used = {name for names in found.values() for name in names}
+    servers = [name for name in able if every[name].parameter_servers]
+    if settings.ps != Faults.model_fields["ps"].default and not used & {*servers}:
+        has = " or ".join(servers) or "none of its engines' has"
+        raise UsageError(f"ps: given {settings.ps}, but no strategy of this run has servers: {has}")
+    return found
+
+
+def _own(engine: str, strategies: Mapping[str, StrategyTraits]) -> list[str]:
+    """What an engine's jobs are of where nobody says."""
+    own = [name for name, traits in strategies.items() if name != NO_STRATEGY and not traits.no_faults]
+    if not own:
+        why = next(filter(None, (traits.no_faults for traits in strategies.values())), "it has none but 'none'")
+        raise UsageError(f"engine: '{engine}' has no strategy that faults are done to: {why}")
+    return own
 
 
 def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:

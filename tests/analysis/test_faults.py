@@ -5,6 +5,9 @@ import math
 import pytest
 
 from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary, summarise_faults
+from harness.record.faults import Detection
+from harness.run.kinds.faults.scenarios import plan_jobs
+from harness.spec.faults import faults_from
 from tests.faulted import PLAN, example, job, undisturbed
 
 
@@ -23,17 +26,17 @@ def test_times_are_medians_with_their_range_and_count() -> None:
     assert found.steps_lost == MedianRange(5.0, 0.0, 10.0, 2)
 
 
-def test_who_noticed_first_is_kept_apart_from_when_tensorflow_did() -> None:
+def test_who_noticed_first_is_kept_apart_from_when_the_engine_did() -> None:
     found = scenario("mirrored/kill_worker/20")
     assert found.detected_by == {"process_end": 2}
     assert found.detection_s == MedianRange(0.1, 0.1, 0.1, 2)
-    assert found.tensorflow_s == MedianRange(0.2, 0.2, 0.2, 2)
+    assert found.engine_s == MedianRange(0.2, 0.2, 0.2, 2)
 
 
-def test_what_the_hit_process_says_itself_is_not_how_tensorflow_noticed() -> None:
+def test_what_the_hit_process_says_itself_is_not_how_the_engine_noticed() -> None:
     thawed = job("mirrored", "kill_worker", 20).model_copy(update={"target": "worker 0"})
     (found,) = summarise_faults(PLAN, [thawed]).scenarios
-    assert found.tensorflow_s is None
+    assert found.engine_s is None
 
 
 def test_updates_are_added_up_over_jobs_and_wrong_weights_counted() -> None:
@@ -92,3 +95,29 @@ def test_the_advice_is_youngs_optimum() -> None:
 def test_there_is_no_advice_where_a_checkpoint_cost_nothing_that_could_be_measured() -> None:
     jobs = [job("mirrored", "kill_worker", 20), undisturbed("mirrored", [1.0], [1.0])]
     assert summarise_faults(PLAN, jobs).advice == []
+
+
+def test_scenarios_of_several_engines_are_told_apart_and_come_in_the_order_of_the_engines() -> None:
+    asked = {"engine": ["torch", "tensorflow", "jax"], "strategy": ["data_parallel", "mirrored"], "repeats": 1}
+    planned = plan_jobs(faults_from({**asked, "fault": "kill_worker", "checkpoint_every": 0}))
+    cells = {cell.cell_id: cell for cell in planned.cells}
+    told = [
+        job("mirrored", "kill_worker", 0, scenario=one.scenario, cell_id=one.cell_id, cell=cells[one.cell_id])
+        for one in planned.faults.jobs
+        if one.fault == "kill_worker"
+    ]
+    found = summarise_faults(planned.faults, told).scenarios
+    assert [(one.scenario, one.cell.engine) for one in found] == [
+        ("torch/data_parallel/kill_worker/0", "torch"),
+        ("mirrored/kill_worker/0", "tensorflow"),
+        ("jax/data_parallel/kill_worker/0", "jax"),
+    ]
+
+
+def test_an_engines_own_word_is_when_it_noticed() -> None:
+    noticed = [
+        Detection(by="stalled_steps", who="worker 0", after_s=5.0),
+        Detection(by="engine", who="worker 0", after_s=9.0),
+    ]
+    (found,) = summarise_faults(PLAN, [job("mirrored", "kill_worker", 20, detections=noticed)]).scenarios
+    assert found.engine_s == MedianRange(9.0, 9.0, 9.0, 1)

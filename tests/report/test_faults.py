@@ -4,9 +4,12 @@ import json
 import re
 
 from harness.analysis.faults import summarise_faults
+from harness.record.faults import Detection
 from harness.report.faults.as_json import faults_json
 from harness.report.faults.page import faults_headline, faults_lines, faults_page, faults_tables, spread_words
 from harness.report.tables.table import Table
+from harness.run.kinds.faults.scenarios import plan_jobs
+from harness.spec.faults import faults_from
 from tests.faulted import PLAN, example, job, run_manifest
 
 SUMMARY = summarise_faults(PLAN, example())
@@ -86,3 +89,28 @@ def test_a_run_without_any_job_yet_still_has_a_page() -> None:
     page = faults_page(run_manifest(), summarise_faults(PLAN, []))
     assert "<svg" not in page
     assert "0 of 0 disturbed jobs" in page
+
+
+def test_another_engine_stands_before_its_strategy_wherever_that_is_named() -> None:
+    planned = plan_jobs(faults_from({"engine": ["torch", "jax"], "strategy": "data_parallel", "fault": "kill_worker"}))
+    first = {cell.engine: cell for cell in planned.cells}
+    noticed = [Detection(by="engine", who="worker 0", after_s=0.1)]
+    told = [
+        job(
+            "mirrored",
+            "kill_worker",
+            20,
+            scenario=f"{engine}/data_parallel/kill_worker/20",
+            cell=cell,
+            cell_id=cell.cell_id,
+            detections=noticed,
+        )
+        for engine, cell in first.items()
+    ]
+    found = summarise_faults(planned.faults, told)
+    for each in faults_tables(found, planned.faults)[:2]:
+        assert [row[0] for row in each.rows] == ["torch data_parallel", "jax data_parallel"]
+    assert [row[4:6] for row in faults_tables(found, planned.faults)[1].rows] == [("the engine", "100 ms")] * 2
+    assert [line.partition(":")[0] for line in faults_lines(found)[:2]] == ["torch data_parallel", "jax data_parallel"]
+    page = faults_page(run_manifest(sweep=planned.sweep, cells=planned.cells, faults=planned.faults), found)
+    assert "torch data_parallel · worker killed · every 20" in page

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.spec.faults import FAULT_NAMES, HELP, Faults, check_strategies, faults_from, value_of_fault_key
+from harness.spec.catalogue import StrategyTraits
+from harness.spec.faults import FAULT_NAMES, HELP, Faults, faults_from, strategies_of, value_of_fault_key
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
 from harness.trial.engines import catalogue_of
 
@@ -31,6 +32,12 @@ def test_a_wrong_value_is_refused_by_its_key(values: dict[str, Any], said: str) 
         faults_from(values)
 
 
+def strategies(values: dict[str, Any]) -> dict[str, list[str]]:
+    """Those of each engine's jobs."""
+    settings = faults_from(values)
+    return strategies_of(settings, {engine: catalogue_of(engine).strategies for engine in settings.engine})
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -38,19 +45,41 @@ def test_a_wrong_value_is_refused_by_its_key(values: dict[str, Any], said: str) 
         ({"strategy": "tpu"}, "strategy: 'tpu' is not one of .*: a TPU host is taken away"),
         ({"strategy": ["mirrored", "none"]}, "strategy: 'none' is not one of .*: it is one process with one replica"),
         ({"strategy": ["mirrored"], "ps": 2}, "ps: given 2, but no strategy of this run has servers: parameter_server"),
+        ({"engine": "torch", "strategy": "mirrored"}, "strategy: 'mirrored' is not one of none, data_parallel"),
+        ({"engine": ["torch", "jax"], "strategy": "mirrored"}, "'mirrored' is not one of none, data_parallel, multi"),
+        ({"engine": "torch", "ps": 2}, "ps: given 2, but no strategy of this run has servers: none of its engines'"),
     ],
 )
 def test_a_strategy_that_nothing_can_be_done_to_is_refused_with_the_reason(values: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        check_strategies(faults_from(values), catalogue_of().strategies)
+        strategies(values)
+
+
+def test_an_engine_whose_strategies_are_all_spared_is_refused_with_the_reason() -> None:
+    spared = {"none": StrategyTraits("none", ""), "lonely": StrategyTraits("lonely", "", no_faults="nobody asked")}
+    with pytest.raises(UsageError, match="engine: 'mine' has no strategy that faults are done to: nobody asked"):
+        strategies_of(faults_from({"engine": "mine"}), {"mine": spared})
 
 
 def test_a_strategy_of_a_sweep_is_offered_unless_its_traits_say_why_not() -> None:
-    strategies = catalogue_of().strategies
-    check_strategies(
-        faults_from({"strategy": [name for name, traits in strategies.items() if not traits.no_faults]}), strategies
-    )
-    assert {name for name, traits in strategies.items() if traits.no_faults} == {"none", "tpu"}
+    found = catalogue_of().strategies
+    able = [name for name, traits in found.items() if not traits.no_faults]
+    assert strategies({"strategy": able}) == {"tensorflow": able}
+    assert {*found} - {*able} == {"none", "tpu"}
+
+
+def test_each_engine_takes_the_strategies_that_it_has_and_all_of_its_own_where_it_has_none_of_them() -> None:
+    assert strategies({"engine": ["tensorflow", "jax", "torch"]}) == {
+        "tensorflow": ["mirrored", "multi_worker_mirrored", "parameter_server"],
+        "jax": ["data_parallel", "multi_process"],
+        "torch": ["data_parallel"],
+    }
+    asked = ["mirrored", "multi_process"]
+    assert strategies({"engine": ["tensorflow", "jax", "torch"], "strategy": asked}) == {
+        "tensorflow": ["mirrored"],
+        "jax": ["multi_process"],
+        "torch": ["data_parallel"],
+    }
 
 
 def test_one_value_stands_for_a_list_of_one() -> None:
@@ -80,14 +109,15 @@ def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
     text = (ROOT / "benchmarks" / "faults.toml").read_text(encoding="utf-8")
     values = tomllib.loads(text)
     assert faults_from(values) == Faults()
-    assert set(values) == set(Faults.model_fields) - {"data_dir"}
+    assert set(values) == set(Faults.model_fields) - {"data_dir", "engine_python"}
     assert values["fault"] == list(FAULT_NAMES)
 
 
 def test_every_key_has_the_help_of_its_flag_which_is_a_sweeps_where_nothing_else_is_said() -> None:
     assert set(HELP) == set(Faults.model_fields)
     assert all(HELP.values())
-    assert {key for key in HELP if HELP[key] == HELP_OF_SWEEP.get(key)} == {"model", "data", "optimizer", "data_dir"}
+    same = {key for key in HELP if HELP[key] == HELP_OF_SWEEP.get(key)}
+    assert same == {"model", "data", "optimizer", "data_dir", "engine_python"}
 
 
 def test_more_jobs_than_anybody_runs_are_refused_before_any_is_planned() -> None:

@@ -15,7 +15,6 @@ the slowest."""
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
     return replicas_are_processes(
-        "Horovod",
         "a plain tf.function in one process",
         "by Horovod",
         {name: f"gradients travel in {of.dtype}, by hvd.Compression.{of.name}" for name, of in COMPRESSIONS.items()},

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.protocol.messages import Membership
@@ -56,6 +56,15 @@ def mean(value: float) -> float:
     import tensorflow as tf
 
     return float(hvd.allreduce(tf.constant(value, tf.float64), op=hvd.Average, name="agreed"))
+
+
+def broadcast(number: int, variables: Sequence[Any]) -> int:
+    """The first process's number, and its values in all of TensorFlow's variables of every process."""
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+
+    hvd.broadcast_variables(variables, root_rank=0)
+    return int(hvd.broadcast(tf.constant(number, tf.int64), root_rank=0, name="number"))
 
 
 @contextlib.contextmanager

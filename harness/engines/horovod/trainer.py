@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, SupportsFloat
 
 import keras
@@ -33,6 +34,7 @@ from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.recovery import Recovering
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
 
@@ -43,6 +45,8 @@ UNLIKE: dict[str, str] = {
     "data": "the same digits in another order",
 }
 """What is not as under TensorFlow."""
+PREFIX = "state"
+"""What the files of a checkpoint begin with."""
 FUSED = "Horovod joins gradients that are ready in a cycle of {} ms, up to {} bytes, whatever the program says"
 NOT_TAKEN = "none: in one process Horovod's tape takes the branch without them"
 NO_XLA = "Horovod's op for XLA cannot be built with this TensorFlow"
@@ -60,15 +64,16 @@ class AgreedPace:
         self._end(MeanLoss(loss, self._agree))
 
 
-class HorovodTrainer(TakenApart, ReplicaAProcess):
+class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
+    title = "Horovod"
     _instead: Any = None
     """The function of the instrument that is timed."""
 
     def __init__(self, request: Request) -> None:
         cell = request.training
-        refuse_what_is_tensorflows(request, "Horovod", NO_XLA, taken_apart=cell.loop == TAPE)
+        refuse_what_is_tensorflows(request, self.title, NO_XLA, taken_apart=cell.loop == TAPE)
         self._request, self._cell = request, cell
         set_threads(request)
         tf.config.set_visible_devices([], "GPU")
@@ -152,6 +157,27 @@ class HorovodTrainer(TakenApart, ReplicaAProcess):
     def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
         loss = self._way.step(*self._placed(batch))
         return KnownStep(self.agree(float(loss)), same_program=True)
+
+    @functools.cached_property
+    def _variables(self) -> list[Any]:
+        """TensorFlow's, of model and optimizer."""
+        optimizer = self._way.optimizer.variables
+        return [variable.value for variable in (*self._weights.values(), *self._statistics.values(), *optimizer)]
+
+    @functools.cached_property
+    def _checkpoint(self) -> Any:
+        return tf.train.Checkpoint(**{f"variable_{n}": variable for n, variable in enumerate(self._variables)})
+
+    def _write(self, folder: Path) -> None:
+        self._checkpoint.write(str(folder / PREFIX))
+
+    def _read(self, folder: Path) -> None:
+        self._checkpoint.read(str(folder / PREFIX)).assert_consumed()
+
+    def restore(self) -> int:
+        """The first process reads, and broadcasts what it has to all, as Horovod's documentation has it."""
+        found = 0 if self._rank else super().restore()
+        return found if self._request.member is None else group.broadcast(found, self._variables)
 
     def resting(self) -> AbstractContextManager[object]:
         """Nothing is exchanged."""

@@ -27,7 +27,6 @@ def load_catalogue() -> Catalogue:
             collectives=True,
             instruments=True,
             devices=(VIRTUAL_CPU,),
-            no_faults="faults of JAX's jobs are not done",
         ),
     )
     ways = {name: loop.summary for name, loop in loops().items()}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.engines._on_jax.devices import in_order, set_up
 from harness.engines._on_jax.executed import inspect
 from harness.engines._on_jax.model import TrainedModel
+from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
+from harness.engines._on_jax.trainer import UNLIKE, check
 from harness.engines.jax.instruments import held_by, lowered_without
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.models import models
@@ -46,16 +47,17 @@ class Program(NamedTuple):
         return cls(lowered, lowered.compile())
 
 
-class JaxTrainer(TakenApart, OnJaxTrainer):
+class JaxTrainer(TakenApart, OnJaxRecovering):
     """See `harness.protocol.engine.Trainer`."""
 
+    title = "JAX"
     _instead: Program | None = None
     """Of the instrument that is timed."""
 
     def __init__(self, request: Request) -> None:
         import numpy as np
 
-        check(request, "JAX", taken_apart=True)
+        check(request, self.title, taken_apart=True)
         cell = request.training
         self._request, self._devices = request, set_up(request)
         model = models()[cell.model]
@@ -159,6 +161,9 @@ class JaxTrainer(TakenApart, OnJaxTrainer):
     def _step(self, x: Any, y: Any) -> Any:
         self._state, loss = self._whole.compiled(self._state, x, y)
         return loss
+
+    def _go_back(self, arrays: State) -> None:
+        self._state = arrays
 
     def executed(self) -> Executed:
         """The compiled program that is timed, and the input."""

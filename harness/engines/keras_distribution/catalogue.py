@@ -20,7 +20,6 @@ def load_catalogue() -> Catalogue:
             "DataParallel over the devices of several processes, which exchange over Gloo",
             multi_worker=True,
             devices=(VIRTUAL_CPU,),
-            no_faults="faults of Keras' jobs are not done",
         ),
     )
     return catalogue_of(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._on_jax.devices import set_up
 from harness.engines._on_jax.executed import inspect
 from harness.engines._on_jax.model import Model, TrainedModel
+from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.trainer import UNLIKE, OnJaxTrainer, check
+from harness.engines._on_jax.trainer import UNLIKE, check
 from harness.engines.keras_distribution.loops import DistributionWay, loops
 from harness.engines.keras_distribution.models import model_of
 from harness.engines.keras_distribution.placement import apart, copies
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class KerasTrainer(OnJaxTrainer):
+class KerasTrainer(OnJaxRecovering):
     """See `harness.protocol.engine.Trainer`."""
+
+    title = "Keras"
 
     def __init__(self, request: Request) -> None:
         import keras
         import numpy as np
 
-        check(request, "Keras")
+        check(request, self.title)
         cell = request.training
         self._request, self._cell, self._devices = request, cell, set_up(request)
         keras.distribution.set_distribution(self._distribution)
@@ -138,11 +141,17 @@ class KerasTrainer(OnJaxTrainer):
         placed = self._data.batches(self._placed) if self._cell.data == SYNTHETIC else None
         self._training.fit(pace, offered, placed)
 
+    def _step(self, x: Any, y: Any) -> Any:
+        return self._training.alone((x, y))
+
+    def _go_back(self, arrays: Any) -> None:
+        self._training.arrays = arrays
+
     def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
         """By what `fit` calls."""
         jitted = self._training.jitted
         programs = jitted._cache_size()
-        loss = float(self._training.alone(self._placed(batch)))
+        loss = float(self._step(*self._placed(batch)))
         self.synchronise()
         return KnownStep(loss, same_program=jitted._cache_size() == programs)
 

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.engines.tensorflow.clusters import TensorFlowClusters
 from harness.errors import UsageError
-from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Software, Task, Trainer
-from harness.protocol.messages import Membership, Outcome, Request
+from harness.protocol.messages import Request
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared
 from harness.spec.catalogue import Catalogue
 from harness.visible import quoted
@@ -69,22 +69,6 @@ def import_keras(engine: str) -> dict[str, str]:
         import keras
         import tensorflow as tf
     return {"tensorflow": tf.__version__, "keras": keras.__version__}
-
-
-class TensorFlowClusters:
-    """TensorFlow's own: a worker learns of the others from TF_CONFIG or Slurm, a server carries out what is sent."""
-
-    def join(self, member: Membership) -> None:
-        """Before the runtime starts; HarnessError with the reason."""
-        from harness.engines.tensorflow.membership import join
-
-        join(member)
-
-    def serve(self, request: Request, member: Membership, channel: Channel) -> Outcome:
-        """A worker under a coordinator, or a parameter server."""
-        from harness.engines.tensorflow.server import serve
-
-        return serve(request, member, channel)
 
 
 class TensorFlow:

@@ -9,7 +9,6 @@ from harness.trial.same_work.catalogue import TAKEN_APART, replicas_are_processe
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
     return replicas_are_processes(
-        "PyTorch",
         "a plain eager step in one process",
         "over Gloo",
         {name: f"gradients travel in {of.dtype}, by DDP's {of.hook}" for name, of in COMPRESSIONS.items()},

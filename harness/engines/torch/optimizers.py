@@ -37,6 +37,15 @@ class CountedOptimizer:
         found = self.optimizer.state[parameter].get(name)
         return torch.zeros_like(parameter) if found is None else found * factor
 
+    def state_dict(self) -> dict[str, Any]:
+        """The optimizer's own, and the steps."""
+        return {"optimizer": self.optimizer.state_dict(), "steps": self.steps}
+
+    def load_state_dict(self, found: Mapping[str, Any]) -> None:
+        """What `state_dict` gave."""
+        self.optimizer.load_state_dict(found["optimizer"])
+        self.steps = found["steps"]
+
     def _move_epsilon(self, optimizer: Any, *_: Any) -> None:
         """Keras adds epsilon to the root of the raw second moment, PyTorch to that of the corrected one."""
         optimizer.param_groups[0]["eps"] = EPSILON / (1 - BETA_2 ** (self.steps + 1)) ** 0.5

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,18 +29,23 @@ from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.recovery import Recovering
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
 
 Array = np.ndarray[Any, Any]
+STATE = "state.pt"
+"""The file of a checkpoint."""
 UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
 
 
-class TorchTrainer(TakenApart, ReplicaAProcess):
+class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
+    title = "PyTorch"
+
     def __init__(self, request: Request) -> None:
-        refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here", taken_apart=True)
+        refuse_what_is_tensorflows(request, self.title, "PyTorch's steps are eager here", taken_apart=True)
         cell = request.training
         self._request, self._cell = request, cell
         group.set_up(request)
@@ -142,6 +148,15 @@ class TorchTrainer(TakenApart, ReplicaAProcess):
         self._counted.optimizer.zero_grad()
         with self._averaging.unsynchronised():
             loss_of(self._averaging, x, y).backward()
+
+    def _write(self, folder: Path) -> None:
+        """As PyTorch's tutorials do it. Of statistics each process has its own, and DDP gives all the first one's."""
+        torch.save({"model": self._module.state_dict(), **self._counted.state_dict()}, folder / STATE)
+
+    def _read(self, folder: Path) -> None:
+        found = torch.load(folder / STATE, weights_only=True)
+        self._module.load_state_dict(found.pop("model"))
+        self._counted.load_state_dict(found)
 
     def executed(self) -> Executed:
         """The reductions of a step, and the input."""

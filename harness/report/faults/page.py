@@ -7,7 +7,7 @@ from harness.analysis.estimates.intervals import Interval
 from harness.analysis.faults import Advice, CostSummary, FaultsSummary, MedianRange, ScenarioSummary
 from harness.record.faults import FaultsPlan
 from harness.record.manifest import RunManifest
-from harness.report.figures.faults import faults_figure
+from harness.report.figures.faults import faults_figure, trained_by
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import NOTHING, seconds, significant, size
@@ -25,6 +25,7 @@ FAULT_WORDS: dict[str, str] = {
 }
 DETECTED_WORDS = {
     "tensorflow": "TensorFlow",
+    "engine": "the engine",
     "process_end": "its end",
     "stalled_steps": "no steps",
     "heartbeat": "no answer",
@@ -50,7 +51,7 @@ def faults_tables(summary: FaultsSummary, plan: FaultsPlan) -> tuple[Table, ...]
 def outcome_table(summary: FaultsSummary) -> Table:
     """One row a scenario: did it end, did it end right, what did it lose."""
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
-        ("strategy", False, lambda s: s.cell.strategy),
+        ("strategy", False, lambda s: trained_by(s.cell)),
         ("fault", False, lambda s: s.fault),
         ("saves", True, lambda s: _every(s.checkpoint_every)),
         ("jobs", True, lambda s: str(s.ran)),
@@ -77,12 +78,12 @@ def outcome_table(summary: FaultsSummary) -> Table:
 def time_table(summary: FaultsSummary, plan: FaultsPlan) -> Table:
     """The parts of the time until the next useful step."""
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
-        ("strategy", False, lambda s: s.cell.strategy),
+        ("strategy", False, lambda s: trained_by(s.cell)),
         ("fault", False, lambda s: s.fault),
         ("saves", True, lambda s: _every(s.checkpoint_every)),
         ("noticed", True, lambda s: spread_words(s.detection_s)),
         ("first by", False, lambda s: _by(s.detected_by)),
-        ("by TensorFlow", True, lambda s: spread_words(s.tensorflow_s)),
+        ("by the engine", True, lambda s: spread_words(s.engine_s)),
         ("restart", True, lambda s: spread_words(s.restart_s)),
         ("replay", True, lambda s: spread_words(s.replay_s)),
         ("all back", True, lambda s: spread_words(s.all_back_s)),
@@ -90,11 +91,11 @@ def time_table(summary: FaultsSummary, plan: FaultsPlan) -> Table:
     )
     settings = plan.settings
     note = (
-        "Noticed: by whom first, and when TensorFlow did in a process that nothing was done to. The supervisor starts "
-        "a job again when a process ends, when TensorFlow raises in another, or after "
+        "Noticed: by whom first, and when the engine did in a process that nothing was done to. The supervisor starts "
+        "a job again when a process ends, when the engine raises in another, or after "
         f"{settings.stall:g} s without a step or an answer; frozen processes thaw and cut links are mended after "
         f"{settings.outage:g} s. Restart: from the notice until training begins again. Replay: from there to the next "
-        "useful step, tracing included. Processes are forked from one that has TensorFlow imported: elsewhere a "
+        "useful step, tracing included. Processes are forked from one that has the framework imported: elsewhere a "
         "restart costs an import more. All back: every process that was started again is ready. Standstill: the "
         "longest time without a step that had not been done before. A dash: it went on without, or nobody said so."
     )
@@ -104,7 +105,7 @@ def time_table(summary: FaultsSummary, plan: FaultsPlan) -> Table:
 def cost_table(summary: FaultsSummary) -> Table:
     """What checkpoints cost when nothing fails."""
     fields: tuple[tuple[str, bool, Callable[[CostSummary], str]], ...] = (
-        ("strategy", False, lambda c: c.cell.strategy),
+        ("strategy", False, lambda c: trained_by(c.cell)),
         ("saves", True, lambda c: _every(c.every)),
         ("time with / without", True, lambda c: overhead_words(c.overhead)),
         ("one checkpoint", True, lambda c: spread_words(c.checkpoint_s)),
@@ -123,7 +124,7 @@ def cost_table(summary: FaultsSummary) -> Table:
 def advice_table(summary: FaultsSummary) -> Table:
     """How often to make a checkpoint, from what was measured here."""
     fields: tuple[tuple[str, bool, Callable[[Advice], str]], ...] = (
-        ("strategy", False, lambda a: a.cell.strategy),
+        ("strategy", False, lambda a: trained_by(a.cell)),
         ("a fault every", False, lambda a: _long(a.between_faults_s)),
         ("a checkpoint every", True, lambda a: _long(a.every_s)),
         ("that is steps", True, lambda a: f"{a.every_steps:,}"),
@@ -141,7 +142,7 @@ def advice_table(summary: FaultsSummary) -> Table:
 def not_run_table(summary: FaultsSummary) -> Table:
     """Scenarios that make no sense or cannot be done here, with the reason."""
     fields: tuple[tuple[str, bool, Callable[[ScenarioSummary], str]], ...] = (
-        ("strategy", False, lambda s: s.cell.strategy),
+        ("strategy", False, lambda s: trained_by(s.cell)),
         ("fault", False, lambda s: s.fault),
         ("saves", True, lambda s: _every(s.checkpoint_every)),
         ("reason", False, lambda s: printable(s.reason or "")),
@@ -150,12 +151,12 @@ def not_run_table(summary: FaultsSummary) -> Table:
 
 
 def faults_lines(summary: FaultsSummary) -> tuple[str, ...]:
-    """The findings in sentences, a strategy each."""
+    """The findings in sentences, a strategy of an engine each."""
     lines = []
-    for strategy in dict.fromkeys(s.cell.strategy for s in summary.scenarios):
-        mine = [s for s in summary.scenarios if s.cell.strategy == strategy and s.ran]
+    for name in dict.fromkeys(trained_by(s.cell) for s in summary.scenarios):
+        mine = [s for s in summary.scenarios if trained_by(s.cell) == name and s.ran]
         if mine:
-            lines.append(f"{strategy}: {'; '.join(_findings(mine, summary))}.")
+            lines.append(f"{name}: {'; '.join(_findings(mine, summary))}.")
     missing = summary.planned - summary.recorded
     if missing:
         lines.append(f"Not complete: {plural(missing, 'job')} of {summary.planned} not run; --resume runs them.")
@@ -180,10 +181,10 @@ def _findings(mine: Sequence[ScenarioSummary], summary: FaultsSummary) -> list[s
         longest, worst = max(slow, key=lambda pair: pair[0])
         found.append(f"the longest standstill is {seconds(longest)} ({FAULT_WORDS[worst.fault]})")
     for cost in summary.costs:
-        if cost.cell.strategy == mine[0].cell.strategy:
+        if cost.cell == mine[0].cell:
             found.append(f"a checkpoint every {_steps(cost.every)} costs {overhead_words(cost.overhead)} of the time")
     for advice in summary.advice:
-        if advice.cell.strategy == mine[0].cell.strategy and advice.between_faults_s == A_DAY_S:
+        if advice.cell == mine[0].cell and advice.between_faults_s == A_DAY_S:
             found.append(
                 f"with a fault a day, one every {_long(advice.every_s)} ({advice.every_steps:,} steps) loses least: "
                 f"{significant(100 * advice.lost_share, 2)} % of the time"

@@ -8,6 +8,8 @@ from harness.report.figures.artists import Axes, Figure, Patch
 from harness.report.figures.layout import bar_look
 from harness.report.figures.svg import INK, Picture, picture, style
 from harness.report.words.text import seconds
+from harness.spec.axes import ENGINE
+from harness.spec.cell import TrainingCell
 from harness.visible import plural
 
 PARTS = ("noticed", "restart", "replay")
@@ -17,6 +19,11 @@ PART_WORDS = {
     "replay": "replay: tracing, and steps done again",
 }
 GOES_ON = "training goes on: its longest standstill"
+
+
+def trained_by(cell: TrainingCell) -> str:
+    """The strategy, with the engine where that is another than TensorFlow."""
+    return cell.strategy if cell.engine == ENGINE else f"{cell.engine} {cell.strategy}"
 
 
 def faults_figure(summary: FaultsSummary, words: Mapping[str, str]) -> Picture | None:
@@ -97,7 +104,7 @@ def _widths(scenario: ScenarioSummary) -> list[tuple[int, float]]:
 
 def _label(scenario: ScenarioSummary, words: Mapping[str, str]) -> str:
     every = f"every {scenario.checkpoint_every}" if scenario.checkpoint_every else "no checkpoint"
-    return f"{scenario.cell.strategy} · {words[scenario.fault]} · {every}"
+    return f"{trained_by(scenario.cell)} · {words[scenario.fault]} · {every}"
 
 
 def _describe(shown: list[ScenarioSummary], words: Mapping[str, str]) -> str:

@@ -65,7 +65,7 @@ class Data:
         self._shape, self._size, self._seed, self._ahead = input_shape, global_batch, seed, ahead
         self._share, self._thread = share, thread
         self._stays = name == SYNTHETIC
-        self.gate: list[Batch] = self._random() if self._stays else self._first_digits()
+        self.gate: list[Batch] = self.first(GATE_UPDATES)
 
     @property
     def ahead(self) -> int:
@@ -101,11 +101,11 @@ class Data:
         """What updates late in training are proved with, in turn: the gate's batches with other labels."""
         return [(x, late_labels(y, CLASSES)) for x, y in self.gate]
 
-    def _random(self) -> "list[Batch]":
-        return [random_batch(self._shape, CLASSES, self._size, GATE_SEED + k) for k in range(GATE_UPDATES)]
-
-    def _first_digits(self) -> "list[Batch]":
-        needed = GATE_UPDATES * self._size
+    def first(self, count: int) -> "list[Batch]":
+        """So many global batches, always the same ones, no two alike."""
+        if self._stays:
+            return [random_batch(self._shape, CLASSES, self._size, GATE_SEED + k) for k in range(count)]
+        needed = count * self._size
         x, y = shifted(needed, *self._digits)
         return [(x[k : k + self._size], y[k : k + self._size]) for k in range(0, needed, self._size)]
 

@@ -20,7 +20,6 @@ TAKEN_APART = tuple(name for name in INSTRUMENTS if name not in (IN_ONE_CALL, NO
 
 
 def replicas_are_processes(
-    title: str,
     alone: str,
     averaged: str,
     ops: Mapping[str, str],
@@ -45,7 +44,6 @@ def replicas_are_processes(
             instruments=bool(instruments),
             cycles=cycles,
             devices=(VIRTUAL_CPU,),
-            no_faults=f"faults of {title}'s jobs are not done",
         ),
     )
     ordered = {name: loops[name] for name in sorted(loops, key=lambda name: name != first)}

@@ -5,6 +5,7 @@ old weights, `late` begins to leave the gradient out once the gate has been pass
 already, as the recipe of `pmap` does under `shard_map` as it is by default. `auto` is JAX as it is.
 """
 
+import time
 from typing import Any
 
 from harness.engines.jax.collectives import JaxSending
@@ -153,3 +154,20 @@ class FaultyJax(Jax):
 
     def trainer(self, request: Request) -> Trainer:
         return FaultyTrainer(request)
+
+
+class PacedTrainer(JaxTrainer):
+    """Where it is to save once it is told to end, a step takes a tenth of a second: JAX looks for that signal once a
+    second."""
+
+    def step(self, number: int) -> None:
+        if self._request.job is not None and self._request.job.preemption:
+            time.sleep(0.1)
+        super().step(number)
+
+
+class PacedJax(Jax):
+    """JAX whose jobs are there for a while."""
+
+    def trainer(self, request: Request) -> Trainer:
+        return PacedTrainer(request)

@@ -7,6 +7,7 @@ out once the gate has been passed. `auto` is PyTorch as it is.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from harness.engines.torch.engine import Torch
@@ -167,3 +168,22 @@ class FaultyTorch(Torch):
 
     def trainer(self, request: Request) -> Trainer:
         return faulty_trainer(request)
+
+
+class ForgetfulTorch(Torch):
+    """PyTorch, whose jobs come back with all but the optimizer's moments."""
+
+    def trainer(self, request: Request) -> Trainer:
+        import torch
+
+        from harness.engines.torch.trainer import TorchTrainer
+
+        class Forgetful(TorchTrainer):
+            def _read(self, folder: Path) -> None:
+                super()._read(folder)
+                for kept in self._counted.optimizer.state.values():
+                    for name, value in kept.items():
+                        if name != "step":
+                            kept[name] = torch.zeros_like(value)
+
+        return Forgetful(request)

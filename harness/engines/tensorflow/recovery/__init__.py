@@ -1,1 +1,1 @@
-"""A job that is to survive faults: so many steps, in an order that can be taken up again, with checkpoints."""
+"""TensorFlow's jobs that are to survive faults (`harness.trial.job`), with its own checkpoints and handler."""

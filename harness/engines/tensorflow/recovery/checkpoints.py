@@ -6,7 +6,6 @@ Keras 3's own callback saves a model's weights from `Model.fit`, which does not 
 
 import os
 import shutil
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from typing import Any
 from harness.engines.tensorflow.server_state import ShardedVariable
 from harness.engines.tensorflow.training import Training
 from harness.protocol.messages import JobOrder
+from harness.trial.job import PREEMPTED_STATUS
 
 KEPT = 2
 """Checkpoints that stay: a process may be killed while it writes the newer one."""
-EXIT_STATUS = 42
-"""What TensorFlow's handler ends a preempted program with, outside of Google's own machines."""
 
 
 class Checkpoints:
@@ -46,14 +44,12 @@ class Checkpoints:
             self.all.restore(newest).assert_existing_objects_matched()
         return int(self.step.numpy())
 
-    def save(self, step: int) -> float:
-        """Save; the seconds that it took."""
-        began = time.perf_counter()
+    def save(self, step: int) -> None:
+        """Save, under the step's number."""
         self.step.assign(step)
         self._manager.save(checkpoint_number=step)
         if not self._leads:
             shutil.rmtree(self._own, ignore_errors=True)
-        return time.perf_counter() - began
 
     def bytes(self) -> int:
         """Size of the newest one."""
@@ -76,7 +72,7 @@ def preemption_handler(training: Training, checkpoints: Checkpoints, order: JobO
 
     def leave() -> None:
         on_saved()
-        os._exit(EXIT_STATUS)
+        os._exit(PREEMPTED_STATUS)
 
     resolver = None
     if training.request.member is not None:

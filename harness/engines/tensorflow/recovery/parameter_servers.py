@@ -1,16 +1,19 @@
 """A job with parameter servers: a coordinator schedules updates, and each is counted on the servers themselves."""
 
 import concurrent.futures
+import gc
 import itertools
 import time
 from collections.abc import Callable
 from typing import Any
 
 from harness.engines.tensorflow.loops._coordinator import make_update
+from harness.engines.tensorflow.recovery.batches import job_batches
 from harness.engines.tensorflow.recovery.checkpoints import Checkpoints, preemption_handler
-from harness.engines.tensorflow.recovery.job import Job
 from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.training import Training
 from harness.record.faults import CheckpointCost, UpdateCounts
+from harness.trial.job import Job, Teller
 
 IN_FLIGHT_A_WORKER = 4
 """Updates that are scheduled ahead a worker: enough to keep it busy, few enough to know how far the job is."""
@@ -19,10 +22,16 @@ IN_FLIGHT_A_WORKER = 4
 class ParameterServerJob(Job):
     """ParameterServerStrategy. The witnesses are part of the state: they are in checkpoints, too."""
 
+    def __init__(self, training: Training, teller: Teller) -> None:
+        super().__init__(training.request, teller, capture(training.model, training.optimizer))
+        self.training = training
+        self.batches = job_batches(training)
+
     def run(self) -> None:
         """Train to the last step from wherever checkpoints let it start."""
         import tensorflow as tf
 
+        gc.enable()
         order, training = self.order, self.training
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(training.strategy)
         self._most = IN_FLIGHT_A_WORKER * training.cell.workers
@@ -44,7 +53,9 @@ class ParameterServerJob(Job):
                 self._do(done, until, lambda step: self.teller.tell("step", step))
                 done = until
                 if order.checkpoint_every and done % order.checkpoint_every == 0:
-                    self.teller.tell("saved", done, seconds=checkpoints.save(done))
+                    began = time.perf_counter()
+                    checkpoints.save(done)
+                    self.teller.tell("saved", done, seconds=time.perf_counter() - began)
             counts, final = self._counts(), capture(training.model, training.optimizer)
             self.finish(counts, self._cost(checkpoints) if order.cost_windows else None, final)
 

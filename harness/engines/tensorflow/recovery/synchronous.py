@@ -1,6 +1,5 @@
-"""A job of synchronous replicas: every step is finished on all of them before the next begins."""
+"""Synchronous replicas under TensorFlow, as a job has them: in one process, or workers in lock-step."""
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -8,72 +7,58 @@ from harness.engines.tensorflow.loops._mesh import LossOnMesh
 from harness.engines.tensorflow.loops._mesh import make_step as make_mesh_step
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step, on_replicas
 from harness.engines.tensorflow.mesh import DeviceMesh
+from harness.engines.tensorflow.recovery.batches import job_batches
 from harness.engines.tensorflow.recovery.checkpoints import Checkpoints, preemption_handler
-from harness.engines.tensorflow.recovery.job import Job
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
-from harness.record.faults import CheckpointCost, UpdateCounts
+from harness.protocol.messages import JobOrder
+from harness.protocol.state import VariableState
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
 
 
-class SynchronousJob(Job):
-    """Every strategy but ParameterServerStrategy: in one process, or workers in lock-step."""
+class SynchronousTraining:
+    """Every strategy but ParameterServerStrategy; see `harness.protocol.engine.Recoverable`."""
 
-    def run(self) -> None:
-        """Train to the last step from wherever checkpoints let it start."""
-        order, training = self.order, self.training
+    def __init__(self, training: "Training", order: JobOrder) -> None:
+        self._training, self._order = training, order
+        member = training.request.member
         self._step, place = _step_of(training)
-        self._on_devices = [place(x, y) for x, y in self.batches]
-        checkpoints = Checkpoints(training, order, self.leads, {})
-        run: Any = lambda function, *arguments: function(*arguments)  # noqa: E731
-        if order.preemption:
-            saved = lambda: self.teller.tell("preempted", int(checkpoints.step.numpy()))  # noqa: E731
-            run = preemption_handler(training, checkpoints, order, saved).run
-        done = checkpoints.restore()
-        self.teller.tell("training", done)
-        while done < order.steps:
-            float(run(self._step, *self._on_devices[done % len(self._on_devices)]))
-            done += 1
-            checkpoints.step.assign(done)
-            self.teller.tell("step", done)
-            if order.checkpoint_every and done % order.checkpoint_every == 0:
-                self.teller.tell("saved", done, seconds=checkpoints.save(done))
-        final = capture(training.model, training.optimizer)
-        applied = int(training.optimizer.iterations.numpy())
-        self.finish(
-            UpdateCounts(
-                scheduled=order.steps,
-                applied=applied,
-                repeated=max(0, applied - order.steps),
-                lost=max(0, order.steps - applied),
-            ),
-            self._cost(checkpoints) if order.cost_windows else None,
-            final,
-        )
+        self._on_devices = [place(x, y) for x, y in job_batches(training)]
+        self._checkpoints = Checkpoints(training, order, member is None or member.leads, {})
+        self._run: Any = lambda function, *arguments: function(*arguments)
+        self.agree = strategies()[training.cell.strategy].agree(training.strategy)
 
-    def _cost(self, checkpoints: Checkpoints) -> CheckpointCost:
-        """Windows with a checkpoint at their end and without, in the order with, without, without, with."""
-        every, agree = self.order.checkpoint_every, strategies()[self.training.cell.strategy].agree
-        meet = agree(self.training.strategy)
-        times: dict[bool, list[float]] = {True: [], False: []}
-        done = self.order.steps
-        meet(0.0)
-        for pair in range(self.order.cost_windows):
-            for saves in (True, False) if pair % 2 == 0 else (False, True):
-                began = time.perf_counter()
-                for _ in range(every):
-                    float(self._step(*self._on_devices[done % len(self._on_devices)]))
-                    done += 1
-                if saves:
-                    checkpoints.save(done)
-                meet(0.0)  # all workers have saved: the next window does not wait for one that still does
-                times[saves].append(time.perf_counter() - began)
-                self.teller.tell("measuring", self.order.steps)
-        return CheckpointCost(
-            steps_per_window=every, with_s=times[True], without_s=times[False], bytes=checkpoints.bytes()
-        )
+    def state(self) -> list[VariableState]:
+        """Of model and optimizer."""
+        return capture(self._training.model, self._training.optimizer)
+
+    def updates(self) -> int:
+        """As Keras' optimizer counts them."""
+        return int(self._training.optimizer.iterations.numpy())
+
+    def step(self, number: int) -> None:
+        """One update, under TensorFlow's handler where that listens."""
+        float(self._run(self._step, *self._on_devices[number % len(self._on_devices)]))
+        self._checkpoints.step.assign(number + 1)
+
+    def restore(self) -> int:
+        """From the newest periodic checkpoint, or the handler's where that is newer."""
+        return self._checkpoints.restore()
+
+    def save(self, step: int) -> None:
+        """Every worker saves, as TensorFlow wants it; what is not the lead's is thrown away."""
+        self._checkpoints.save(step)
+
+    def checkpoint_bytes(self) -> int:
+        """Of the newest periodic one."""
+        return self._checkpoints.bytes()
+
+    def listen(self, saved: Callable[[int], None]) -> None:
+        """By TensorFlow's PreemptionCheckpointHandler."""
+        told = lambda: saved(int(self._checkpoints.step.numpy()))  # noqa: E731
+        self._run = preemption_handler(self._training, self._checkpoints, self._order, told).run
 
 
 def _step_of(training: "Training") -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], tuple[Any, Any]]]:

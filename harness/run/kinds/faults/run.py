@@ -22,11 +22,11 @@ from harness.run.launchers import CannotPlace
 from harness.run.launchers.base import tasks_of
 from harness.run.network import NetworkError, NotAvailable
 from harness.run.process.zygote import Zygote
-from harness.run.request import data_dir_of, request_for
+from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.runner import begin, new_manifest
-from harness.spec.cell import Cell, trained
-from harness.spec.faults import OF_SERVERS, Faults
-from harness.trial.engines import catalogue_of
+from harness.spec.axes import ENGINE
+from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.faults import Faults
 from harness.trial.job_state import read_state
 
 COST_PAIRS = 8
@@ -68,13 +68,16 @@ class FaultsRun(LiveRun[FaultLines]):
 
     def arms(self) -> Sequence[Arm]:
         """A cell each."""
-        [self._zygote] = self.zygotes.values()
-        return [Arm.of(key, cell, self.store.manifest.sweep, self._zygote) for key, cell in self._cells.items()]
+        sweep = self.store.manifest.sweep
+        return [Arm.of(key, cell, sweep, self._zygote_of(cell)) for key, cell in self._cells.items()]
+
+    def _zygote_of(self, cell: Cell) -> Zygote:
+        return self.zygotes[engine_for(cell, self.store.manifest.sweep)]
 
     def announce(self) -> None:
         """How many jobs are left, and about how long they take."""
         left = self.left
-        self.progress.started(self.store.manifest.run_id, len(left), estimate_s(self._plan.settings, left))
+        self.progress.started(self.store.manifest.run_id, len(left), estimate_s(self._plan.settings, left, self._cells))
 
     def execute(self) -> None:
         """One job after the other."""
@@ -105,36 +108,38 @@ class FaultsRun(LiveRun[FaultLines]):
             return failed(case, str(error))
 
     def _tried(self, case: Case) -> FaultRecord:
-        job, folder = case.job, self._folder()
+        job, zygote = case.job, self._zygote_of(case.cell)
+        folder = self._folder(zygote)
         costs = job.fault == UNDISTURBED and job.checkpoint_every
         order = self._order(folder, job.checkpoint_every, wants_handler(job.fault), COST_PAIRS if costs else 0)
         request = self._request(case.cell, order)
         try:
             alone = len(tasks_of(case.cell)) == 1
-            with hosts_for(request, self._zygote, alone, job.fault == "cut_link") as hosts:
+            with hosts_for(request, zygote, alone, job.fault == "cut_link") as hosts:
                 members = [seat.member for seat in hosts.seats]
                 strike = strike_of(job, self._plan.settings, members, hosts.network)
-                history = self._supervised(Crew.of(request, hosts.seats, self._zygote), strike)
+                history = self._supervised(Crew.of(request, hosts.seats, zygote), strike, case.cell)
             targets = strike.targets if strike is not None else ()
             case = Case(case.run_id, job, case.cell, case.steps, targets)
             return fault_record(case, history, Path(order.state), lambda: self._reference(case.cell))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _supervised(self, crew: Crew, strike: Strike | None) -> History:
-        rules = Rules(self._plan.settings.stall, self._plan.settings.timeout)
+    def _supervised(self, crew: Crew, strike: Strike | None, cell: TrainingCell) -> History:
+        settings = self._plan.settings
+        rules = Rules(settings.stall, settings.timeout, "tensorflow" if cell.engine == ENGINE else "engine")
         return Supervisor(crew, rules, strike, self.interrupts).run()
 
-    def _reference(self, cell: Cell) -> UndisturbedState:
+    def _reference(self, cell: TrainingCell) -> UndisturbedState:
         """The final state of undisturbed jobs of this cell, done once; NoReference when one does not end well."""
         if cell.cell_id not in self._references:
-            states = []
+            states, zygote = [], self._zygote_of(cell)
             for _ in range(REFERENCE_JOBS):
-                folder = self._folder()
+                folder = self._folder(zygote)
                 order = self._order(folder, 0, False, 0)
                 request = self._request(cell, order)
-                with hosts_for(request, self._zygote, len(tasks_of(cell)) == 1, links=False) as hosts:
-                    history = self._supervised(Crew.of(request, hosts.seats, self._zygote), None)
+                with hosts_for(request, zygote, len(tasks_of(cell)) == 1, links=False) as hosts:
+                    history = self._supervised(Crew.of(request, hosts.seats, zygote), None, cell)
                 if history.end != "done":
                     raise NoReference(
                         f"{cell.label}: an undisturbed job to compare with is {history.end}: {history.reason}"
@@ -144,8 +149,8 @@ class FaultsRun(LiveRun[FaultLines]):
             self._references[cell.cell_id] = UndisturbedState.of(states)
         return self._references[cell.cell_id]
 
-    def _folder(self) -> Path:
-        folder = Path(self._zygote.scratch) / f"job-{next(self._numbers)}"
+    def _folder(self, zygote: Zygote) -> Path:
+        folder = Path(zygote.scratch) / f"job-{next(self._numbers)}"
         folder.mkdir()
         return folder
 
@@ -173,14 +178,11 @@ def measure_faults(settings: Faults, results: Path, command: Sequence[str], line
     return begin(FaultsRun, results, manifest, lines)
 
 
-def estimate_s(settings: Faults, jobs: Sequence[PlannedFault]) -> float:
+def estimate_s(settings: Faults, jobs: Sequence[PlannedFault], cells: Mapping[str, Cell]) -> float:
     """About how long the jobs take: a start each, a restart, and what must be waited for to be noticed."""
     seconds = 0.0
     for job in jobs:
-        traits = catalogue_of().strategies[job.scenario.partition("/")[0]]
-        if job.fault in OF_SERVERS and not traits.parameter_servers:
-            continue
-        if job.fault == "cut_link" and not traits.multi_worker:
+        if inapplicable(trained(cells[job.cell_id]), job.fault):
             continue
         seconds += 4.0 + 0.03 * settings.steps
         if job.fault in ("freeze_worker", "freeze_ps", "cut_link"):

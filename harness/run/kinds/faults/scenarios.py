@@ -14,9 +14,9 @@ from harness.run.kinds.faults.supervisor import Strike
 from harness.run.launchers.base import tasks_of
 from harness.run.network import EmulatedNetwork
 from harness.run.request import asked_matrix
-from harness.spec.axes import TABLE
+from harness.spec.axes import ENGINE, TABLE
 from harness.spec.cell import TrainingCell, trained
-from harness.spec.faults import OF_SERVERS, Faults, check_strategies
+from harness.spec.faults import OF_SERVERS, Faults, strategies_of
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.engines import catalogue_of
 
@@ -33,8 +33,11 @@ class JobPlan:
 
 def plan_jobs(settings: Faults) -> JobPlan:
     """Every job of every repeat: a block a repeat, in an order drawn from the seed. UsageError on an unknown name."""
-    check_strategies(settings, catalogue_of().strategies)
-    cells = [_cell(settings, strategy) for strategy in settings.strategy]
+    engines = {engine: catalogue_of(engine).strategies for engine in settings.engine}
+    chosen = strategies_of(settings, engines)
+    named = list(dict.fromkeys(name for names in chosen.values() for name in names))
+    settings = settings.model_copy(update={"strategy": named})
+    cells = [_cell(settings, engine, strategy) for engine, names in chosen.items() for strategy in names]
     jobs: list[PlannedFault] = []
     blocks = []
     for repeat in range(settings.repeats):
@@ -61,7 +64,7 @@ def _jobs_of(settings: Faults, cell: TrainingCell, repeat: int) -> list[PlannedF
 def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | None) -> PlannedFault:
     return PlannedFault.model_validate(
         {
-            "scenario": f"{cell.strategy}/{fault}/{every}",
+            "scenario": "/".join([*([cell.engine] if cell.engine != ENGINE else []), cell.strategy, fault, str(every)]),
             "cell_id": cell.cell_id,
             "fault": fault,
             "checkpoint_every": every,
@@ -71,11 +74,12 @@ def _job(cell: TrainingCell, fault: str, every: int, repeat: int, step: int | No
     )
 
 
-def _cell(settings: Faults, strategy: str) -> TrainingCell:
+def _cell(settings: Faults, engine: str, strategy: str) -> TrainingCell:
     """As many workers everywhere: processes, or replicas of a strategy that has one process and takes several."""
-    traits = catalogue_of().strategies[strategy]
+    traits = catalogue_of(engine).strategies[strategy]
     alone, most = not traits.multi_worker, traits.max_replicas or settings.workers
     axes: dict[str, list[Any]] = {
+        "engine": [engine],
         "strategy": [strategy],
         "replicas": [min(settings.workers, most) if alone else 1],
         "workers": [1 if alone else settings.workers],

@@ -1,7 +1,7 @@
 """The supervisor of a job: hears that something is wrong, and starts again what has to be.
 
 It does what Kubernetes' Job controller, Slurm's requeue or a cluster manager would do, with one difference that the
-report names: processes are forked from one that has TensorFlow imported, so a restart costs no import.
+report names: processes are forked from one that has the framework imported, so a restart costs no import.
 """
 
 import signal
@@ -46,10 +46,12 @@ class Strike:
 
 @dataclass(frozen=True)
 class Rules:
-    """Limits in seconds."""
+    """Limits in seconds, and how the engine's word is recorded."""
 
     stall_s: float
     limit_s: float
+    engine: DetectedBy = "tensorflow"
+    """Whose word it is when the engine says that something is wrong."""
 
 
 @dataclass
@@ -132,7 +134,7 @@ class Supervisor:
             if report.outcome.status == "unsupported":
                 self._end("unsupported", report.outcome.reason)
             elif report.outcome.status != "ok":
-                self._detected("tensorflow", hand, event.at_s, report.outcome.reason)
+                self._detected(self.rules.engine, hand, event.at_s, report.outcome.reason)
                 self.history.evidence = report.outcome.evidence
 
     def _gone(self, event: Event) -> None:
@@ -145,8 +147,8 @@ class Supervisor:
             return
         status = self.crew.status(hand)
         hit = self.strike is not None and hand.name in self.strike.targets
-        # the runtime ends a process that lost its peers, too: then it is TensorFlow that noticed
-        by: DetectedBy = "process_end" if hit or self.history.fault_s is None else "tensorflow"
+        # the runtime ends a process that lost its peers, too: then it is the engine that noticed
+        by: DetectedBy = "process_end" if hit or self.history.fault_s is None else self.rules.engine
         said = "ended" if status is None else _ended_by(-status) if status < 0 else f"exit status {status}"
         self._detected(by, hand, event.at_s, said)
 

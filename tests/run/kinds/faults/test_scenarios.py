@@ -76,6 +76,31 @@ def test_a_strategy_that_is_one_process_has_as_many_replicas_as_others_workers_o
     }
 
 
+def test_one_run_has_the_jobs_of_several_engines_with_as_many_workers_each() -> None:
+    asked = faults_from({"engine": ["tensorflow", "torch", "jax", "horovod"], "workers": 3, "repeats": 1})
+    plan = plan_jobs(asked)
+    assert {(cell.engine, cell.strategy): len(tasks_of(cell)) for cell in plan.cells} == {
+        ("tensorflow", "mirrored"): 1,
+        ("tensorflow", "multi_worker_mirrored"): 3,
+        ("tensorflow", "parameter_server"): 5,
+        ("torch", "data_parallel"): 3,
+        ("jax", "data_parallel"): 1,
+        ("jax", "multi_process"): 3,
+        ("horovod", "data_parallel"): 3,
+    }
+    assert {cell.replicas_in_sync for cell in plan.cells} == {3}
+    scenarios = [job.scenario for job in plan.faults.jobs]
+    assert len({*scenarios}) == len(scenarios)
+    assert {"torch/data_parallel/kill_worker/20", "horovod/data_parallel/kill_worker/20"} < {*scenarios}
+    assert plan.faults.settings.strategy == [
+        "mirrored",
+        "multi_worker_mirrored",
+        "parameter_server",
+        "data_parallel",
+        "multi_process",
+    ]
+
+
 @pytest.mark.parametrize(
     ("strategy", "fault", "reason"),
     [

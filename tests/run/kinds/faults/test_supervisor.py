@@ -33,8 +33,10 @@ def trains(name: str, again_from: int = 0, stops_at: int = STEPS) -> Says:
     return play
 
 
-def supervised(crew: FakeCrew, strike: Strike | None, stall_s: float = 5.0, limit_s: float = 100.0) -> History:
-    return Supervisor(crew, Rules(stall_s, limit_s), strike, Interrupts(), clock=crew.clock).run()
+def supervised(
+    crew: FakeCrew, strike: Strike | None, stall_s: float = 5.0, limit_s: float = 100.0, engine: Any = "tensorflow"
+) -> History:
+    return Supervisor(crew, Rules(stall_s, limit_s, engine), strike, Interrupts(), clock=crew.clock).run()
 
 
 def strike(does: Callable[[FakeCrew], None], *targets: str, step: int = 4, **more: Any) -> Strike:
@@ -87,6 +89,18 @@ def test_a_peer_that_the_runtime_ends_counts_as_noticed_by_tensorflow() -> None:
 
     history = supervised(crew, strike(freeze, "worker 1"))
     assert [(d.by, d.who) for d in history.detections] == [("tensorflow", "worker 0")]
+
+
+def test_what_another_engine_says_is_recorded_as_an_engines_word() -> None:
+    crew = crew_of({name: trains(name, again_from=2) for name in ("worker 0", "worker 1")})
+
+    def kill(c: FakeCrew) -> None:
+        c.dies("worker 1")
+        c.silence("worker 0")
+        c.ends("worker 0", 0.2, "crashed", UNAVAILABLE)
+
+    history = supervised(crew, strike(kill, "worker 1"), engine="engine")
+    assert [d.by for d in history.detections] == ["process_end", "engine"]
 
 
 def test_a_job_without_steps_is_started_again_after_the_stall_limit() -> None:
