@@ -4,8 +4,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from harness.engines._on_jax.executed import collectives
+from harness.trial.instruments import Holds
 from harness.trial.same_work.instruments import BACKWARD
 
 _GIVEN = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (\w+)\[([\d,]*)\]", re.MULTILINE)
@@ -25,6 +27,17 @@ class CompiledWork(NamedTuple):
 
     ops: Counter[str]
     flops: int
+
+
+def held_by(compiled: Any, changes: int) -> Holds:
+    """What a compiled program holds that changes so many weights."""
+    text = compiled.as_text()
+    work, found = work_of(text), list(collectives(text))
+    sums = [one for one in found if one.name == "all-reduce"]
+    of_tensors = Counter(one.name for one in sums if one.bytes)
+    besides = Counter(one.name for one in found if one.name != "all-reduce")
+    added_up = sum(one.bytes for one in sums)
+    return Holds(work.ops, of_tensors, changes, added_up, len(found), flops=work.flops, sent_besides=besides)
 
 
 def work_of(text: str) -> CompiledWork:

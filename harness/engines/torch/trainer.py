@@ -39,7 +39,7 @@ class TorchTrainer(TakenApart, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     def __init__(self, request: Request) -> None:
-        refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here", taken_apart=True)
+        refuse_what_is_tensorflows(request, "PyTorch", "PyTorch's steps are eager here")
         cell = request.training
         self._request, self._cell = request, cell
         group.set_up(request)

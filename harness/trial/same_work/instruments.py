@@ -45,6 +45,10 @@ class TakenApart(SameWorkTrainer):
     def _placed(self, share: Any) -> tuple[Any, Any]:
         """This process's share of a batch on the devices."""
 
+    def _resident(self, share: Any) -> tuple[Any, Any]:
+        """The same where `_placed` may leave it on the host."""
+        return self._placed(share)
+
     @abstractmethod
     def _without(self, name: str) -> Step:
         """The step that the instrument of a name is, another one than NO_INPUT; Unsupported where there is none."""
@@ -67,7 +71,7 @@ class TakenApart(SameWorkTrainer):
 
     def _judged(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Step, Iterator[tuple[Any, Any]]]:
         """The instrument and its batches. Unsupported unless it lacks what its name says, and nothing else."""
-        name, resident = self._instrument, [self._placed(self._data.share_of(batch)) for batch in self._data.gate]
+        name, resident = self._instrument, [self._resident(self._data.share_of(batch)) for batch in self._data.gate]
         whole = self._held_by(self._step, resident[-1])
         step = self._step if name == NO_INPUT else self._without(name)  # which may take the model from the whole step
         self._holds = self._held_by(step, resident[-1])
