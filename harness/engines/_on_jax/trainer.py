@@ -54,7 +54,7 @@ class OnJaxTrainer(TakenApart):
     def _whole(self) -> Program:
         """The step; made once."""
 
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
         import numpy as np
 
         before = [np.array(in_order(weight)[0].data) for weight in self._weights]

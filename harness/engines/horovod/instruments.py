@@ -1,17 +1,18 @@
-"""Instruments under Horovod: functions traced as the step is that lack one thing, and what a traced one holds."""
+"""Instruments under Horovod: functions traced as the step is that lack one thing or make several steps, and what a
+traced one holds."""
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from harness.engines.horovod.loops.base import HorovodLoop, program_of, traced
 from harness.engines.tensorflow.flops import OperationCount, work_of
 from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of, nodes_of, works
-from harness.engines.tensorflow.loops.custom import number_of
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_REDUCTION, NO_UPDATE, REDUCTION
+from harness.engines.tensorflow.loops.custom import number_of, several_in_a_call
+from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, IN_ONE_CALL, NO_REDUCTION, NO_UPDATE, REDUCTION
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
 from harness.trial.same_work.instruments import BACKWARD
@@ -22,8 +23,23 @@ HOROVODS, ALL_REDUCE = "Horovod", "HorovodAllreduce"
 """What ops of Horovod that exchange begin with, and the one among them that adds up."""
 
 
-def function_without(name: str, loop: HorovodLoop) -> Any:
-    """The step that lacks what the instrument of a name says, a `Step` that is traced when it is called first."""
+class Instrument(NamedTuple):
+    """A function that lacks one thing, or makes several steps, and the one of a step within it; traced when they are
+    called first."""
+
+    function: Any
+    of_a_step: Any
+
+
+def function_without(name: str, loop: HorovodLoop) -> Instrument:
+    """The instrument of a name, its function a `Step`."""
+    if name == IN_ONE_CALL:
+        return Instrument(several_in_a_call(step := loop.make_step()), step)
+    function = traced(_without(name, loop))
+    return Instrument(function, function)
+
+
+def _without(name: str, loop: HorovodLoop) -> Callable[[Any, Any], Any]:
 
     def own(tape: Any) -> Any:
         return tape
@@ -41,7 +57,7 @@ def function_without(name: str, loop: HorovodLoop) -> Any:
         EMPTY: lambda _, __: tf.zeros([]),
         REDUCTION: _averages_alone(loop),
     }
-    return traced(functions[name])
+    return functions[name]
 
 
 def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
@@ -61,16 +77,16 @@ def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
     return averaged
 
 
-def held_by(function: Any, batch: tuple[Any, Any], cell: TrainingCell) -> Holds:
+def held_by(instrument: Instrument, batch: tuple[Any, ...], cell: TrainingCell) -> Holds:
     """What a traced function holds, which runs on `batch` for the first time. Every process must ask for the same."""
     collect_graphs()
-    function(*batch)
-    left, program = collected(), program_of(function)
+    instrument.function(*batch)
+    left, program = collected(), program_of(instrument.function)
     nodes = nodes_of(program.graph.as_graph_def())
     return replace(
         holds_of(program, cell),
         work=Counter(_name(node) for node in nodes if works(node.op)),
-        flops=(work_of(program) or OperationCount()).flops,
+        flops=(work_of(program_of(instrument.of_a_step)) or OperationCount()).flops,
         sent_besides=Counter(n.op for n in nodes if n.op.startswith(HOROVODS) and n.op != ALL_REDUCE),
         left=left,
     )

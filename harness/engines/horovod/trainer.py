@@ -13,9 +13,8 @@ import tensorflow as tf
 
 from harness.engines._keras.optimizers import slot_of
 from harness.engines.horovod import group
-from harness.engines.horovod.catalogue import TAPE
 from harness.engines.horovod.compression import COMPRESSIONS
-from harness.engines.horovod.instruments import function_without, held_by
+from harness.engines.horovod.instruments import Instrument, function_without, held_by
 from harness.engines.horovod.loops import HorovodLoop, loops
 from harness.engines.horovod.loops.base import Trained, program_of
 from harness.engines.horovod.models import built, mean_of_outputs, products
@@ -26,6 +25,7 @@ from harness.engines.tensorflow.workloads import optimizer_of
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
+from harness.record.explain import IN_ONE_CALL
 from harness.record.trial import Executed
 from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import ANOTHER_START, architectures
@@ -63,12 +63,12 @@ class AgreedPace:
 class HorovodTrainer(TakenApart, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
-    _instead: Any = None
-    """The function of the instrument that is timed."""
+    _instead: Instrument | None = None
+    """The one that is timed."""
 
     def __init__(self, request: Request) -> None:
         cell = request.training
-        refuse_what_is_tensorflows(request, "Horovod", NO_XLA, taken_apart=cell.loop == TAPE)
+        refuse_what_is_tensorflows(request, "Horovod", NO_XLA)
         self._request, self._cell = request, cell
         set_threads(request)
         tf.config.set_visible_devices([], "GPU")
@@ -138,11 +138,18 @@ class HorovodTrainer(TakenApart, ReplicaAProcess):
 
     def _without(self, name: str) -> Step:
         self._instead = function_without(name, self._way)
-        return self._instead  # type: ignore[no-any-return]
+        function = self._instead.function
+        if name != IN_ONE_CALL:
+            return function  # type: ignore[no-any-return]
+        return lambda x, y, count: function(x, y, tf.constant(count))
 
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
         """What is run for the first time shows what is left of it: of the whole step another one that is alike."""
-        return held_by(self._way.make_step() if step == self._step else step, batch, self._cell)
+        instrument = self._instead
+        if step == self._step or instrument is None:
+            instrument = Instrument(*2 * (self._way.make_step(),))
+        x, y, *count = batch
+        return held_by(instrument, (x, y, *map(tf.constant, count)), self._cell)
 
     def _placed(self, batch: tuple[Array, Array]) -> tuple[Any, Any]:
         x, y = batch
@@ -167,7 +174,7 @@ class HorovodTrainer(TakenApart, ReplicaAProcess):
     def executed(self) -> Executed:
         """The traced step, and the input. How many reductions become of its gradients is not in the program; the most
         bytes that are joined and the length of a cycle make it another one."""
-        program = self._way.program() if self._instead is None else program_of(self._instead)
+        program = self._way.program() if self._instead is None else program_of(self._instead.function)
         found = inspect(program, self._cell)
         told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
         if found.packs and self._cell.workers == 1:

@@ -25,7 +25,7 @@ def refuse_what_no_sum_is_apart_in(name: str, cut: bool, over_all: bool) -> None
         raise Unsupported(
             f"instrument '{name}': weights are cut, so that devices exchange within forward and backward, too"
         )
-    if over_all and name in EACH_BY_ITSELF:
+    if over_all and name in (*EACH_BY_ITSELF, REDUCTION):
         raise Unsupported(f"instrument '{name}': batch normalisation is over all devices here, and its sums with it")
 
 

@@ -102,7 +102,7 @@ class KerasTrainer(OnJaxTrainer):
     def _resident(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
         import jax
 
-        placed: tuple[Any, Any] = jax.device_put(self._placed(share))
+        placed: tuple[Any, Any] = jax.device_put(share) if self._distribution is None else self._placed(share)
         return placed
 
     @property

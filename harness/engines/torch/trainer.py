@@ -116,7 +116,7 @@ class TorchTrainer(TakenApart, ReplicaAProcess):
     def _without(self, name: str) -> Step:
         return step_without(name, self._averaging, self._counted)
 
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
         return held_by(step, batch, self._averaging)
 
     def _step(self, x: Any, y: Any) -> Any:
