@@ -6,7 +6,7 @@ from harness.record.explain import IN_ONE_CALL
 from harness.spec.catalogue import Catalogue
 from harness.trial.same_work.catalogue import WITHOUT_BARRIER, replicas_are_processes
 
-TAPE, OPTIMIZER = "tape", "optimizer"
+TAPE, OPTIMIZER, FIT = "tape", "optimizer", "fit"
 INSTRUMENTS = (*WITHOUT_BARRIER, IN_ONE_CALL)
 """Whatever processes tell each other waits for Horovod's next cycle, which beside a barrier would pass for waiting for
 the slowest."""
@@ -21,6 +21,6 @@ def load_catalogue() -> Catalogue:
         {name: f"gradients travel in {of.dtype}, by hvd.Compression.{of.name}" for name, of in COMPRESSIONS.items()},
         {name: loop.summary for name, loop in loops().items()},
         first=TAPE,
-        instruments=dict.fromkeys((TAPE, OPTIMIZER), INSTRUMENTS),
+        instruments={TAPE: INSTRUMENTS, OPTIMIZER: INSTRUMENTS, FIT: WITHOUT_BARRIER},
         cycles=True,
     )

@@ -8,11 +8,20 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from harness.engines.horovod.loops.base import HorovodLoop, program_of, traced
+from harness.engines.horovod.loops.base import HorovodLoop, Made
 from harness.engines.tensorflow.flops import OperationCount, work_of
 from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of, nodes_of, works
 from harness.engines.tensorflow.loops.custom import number_of, several_in_a_call
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, IN_ONE_CALL, NO_REDUCTION, NO_UPDATE, REDUCTION
+from harness.record.explain import (
+    EMPTY,
+    FORWARD,
+    FORWARD_BACKWARD,
+    IN_ONE_CALL,
+    NO_REDUCTION,
+    NO_UPDATE,
+    REDUCTION,
+    WHOLE,
+)
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
 from harness.trial.same_work.instruments import BACKWARD
@@ -24,23 +33,22 @@ HOROVODS, ALL_REDUCE = "Horovod", "HorovodAllreduce"
 
 
 class Instrument(NamedTuple):
-    """A function that lacks one thing, or makes several steps, and the one of a step within it; traced when they are
-    called first."""
+    """What lacks one thing, or makes several steps, and the step within it; traced when they are called first."""
 
-    function: Any
-    of_a_step: Any
+    whole: Made
+    of_a_step: Made
 
 
-def function_without(name: str, loop: HorovodLoop) -> Instrument:
-    """The instrument of a name, its function a `Step`."""
+def instrument_of(name: str, loop: HorovodLoop) -> Instrument:
+    """The instrument of a name, as the loop calls its step; the step itself by the name of WHOLE."""
     if name == IN_ONE_CALL:
-        return Instrument(several_in_a_call(step := loop.make_step()), step)
-    function = traced(_without(name, loop))
-    return Instrument(function, function)
+        step = loop.made(loop.one_step)
+        return Instrument(Made.by_tracing(several_in_a_call(step.called)), step)
+    made = loop.made(loop.one_step if name == WHOLE else _without(name, loop))
+    return Instrument(made, made)
 
 
 def _without(name: str, loop: HorovodLoop) -> Callable[[Any, Any], Any]:
-
     def own(tape: Any) -> Any:
         return tape
 
@@ -51,8 +59,8 @@ def _without(name: str, loop: HorovodLoop) -> Callable[[Any, Any], Any]:
 
     functions: dict[str, Callable[[Any, Any], Any]] = {
         NO_REDUCTION: no_reduction,
-        NO_UPDATE: lambda x, y: number_of(loop.passed(x, y, loop.taped)[1]),
-        FORWARD_BACKWARD: lambda x, y: number_of(loop.passed(x, y, own)[1]),
+        NO_UPDATE: lambda x, y: number_of(loop.gradients(x, y, loop.taped)),
+        FORWARD_BACKWARD: lambda x, y: number_of(loop.gradients(x, y, own)),
         FORWARD: loop.loss_of,
         EMPTY: lambda _, __: tf.zeros([]),
         REDUCTION: _averages_alone(loop),
@@ -80,13 +88,13 @@ def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
 def held_by(instrument: Instrument, batch: tuple[Any, ...], cell: TrainingCell) -> Holds:
     """What a traced function holds, which runs on `batch` for the first time. Every process must ask for the same."""
     collect_graphs()
-    instrument.function(*batch)
-    left, program = collected(), program_of(instrument.function)
+    instrument.whole.called(*batch)
+    left, program = collected(), instrument.whole.program()
     nodes = nodes_of(program.graph.as_graph_def())
     return replace(
         holds_of(program, cell),
         work=Counter(_name(node) for node in nodes if works(node.op)),
-        flops=(work_of(program_of(instrument.of_a_step)) or OperationCount()).flops,
+        flops=(work_of(instrument.of_a_step.program()) or OperationCount()).flops,
         sent_besides=Counter(n.op for n in nodes if n.op.startswith(HOROVODS) and n.op != ALL_REDUCE),
         left=left,
     )
