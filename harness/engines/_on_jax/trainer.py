@@ -62,7 +62,7 @@ class OnJaxTrainer(TakenApart):
         after = [np.asarray(in_order(weight)[0].data) for weight in self._weights]
         changes = sum(not np.array_equal(*pair) for pair in zip(before, after, strict=True))
         program = self._whole if step == self._step or self._instead is None else self._instead
-        return held_by(program.compiled, changes)
+        return held_by(program, changes)
 
     @property
     def resources(self) -> Resources:

@@ -32,7 +32,7 @@ def lowered_without(name: str, way: Way, state: State, x: Any, y: Any) -> Any:
 
     several = len(way.trained.devices) > 1
     own = EachByItself(way.trained) if several else way
-    if several and state.statistics and not way.own_statistics and name != EMPTY:
+    if several and state.statistics and not way.own_statistics and name not in (EMPTY, NO_UPDATE):
         raise Unsupported(f"instrument '{name}': batch normalisation is over all devices here; give --loop shard_map")
     given = (way.of_state, way.cut, way.cut)
     besides = (way.everywhere, way.of_state.statistics) if name in (NO_UPDATE, FORWARD_BACKWARD) else None
