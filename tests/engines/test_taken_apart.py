@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from harness.analysis.explain import explanations_of
-from harness.errors import UsageError
 from harness.record.explain import ALONE, BARRIER, IN_ONE_CALL, NO_REDUCTION, WHOLE
 from harness.report.tables.explain import explain_lines
 from harness.run.kinds.explain import ExplainSettings, alone_of
@@ -93,13 +92,6 @@ def test_a_replica_that_is_a_process_keeps_its_wrapper_when_it_is_alone() -> Non
     alone = alone_of(cell_of(**TORCH, network="rate=1gbit"))
     assert (alone.strategy, alone.workers, alone.network, alone.global_batch_size) == ("data_parallel", 1, "", 64)
     assert alone_of(cell_of(**JAX)).strategy == "none"
-
-
-def test_an_engine_without_instruments_is_refused_with_those_that_have_some() -> None:
-    words = "expected horovod or jax or keras_distribution or tensorflow or torch: instruments are of its programs"
-    means = {"engine": "benchmarks.own_engine:Means", "device": "thread", "strategy": "turns", "replicas": 2}
-    with pytest.raises(UsageError, match=words):
-        arms_of(cell_of(**means, model="mean", data="normal", optimizer="descent", loop="plain"))
 
 
 @pytest.mark.parametrize("loop", ["data_parallel", "model_parallel"])
