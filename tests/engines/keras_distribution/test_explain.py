@@ -1,5 +1,5 @@
-"""`explain` of what `Model.fit` calls for each step, on two devices of one process: what is planted is in the right
-part, and an instrument that lacks more, or that cannot be told from the whole step, is refused."""
+"""`explain` of what `Model.fit` calls for each step, on devices of one process and of two: what is planted is in the
+right part, and an instrument that lacks more, or that cannot be told from the whole step, is refused."""
 
 from pathlib import Path
 
@@ -27,16 +27,25 @@ from tests.preloaded import handed_in
 
 pytestmark = pytest.mark.slow
 CUT = "batch:2,model:2"
+KEYS = ("cross_device_op", "strategy", "workers", "replicas", "loop", "mesh")
+CELLS = {
+    ("auto", "distribution", 1, 2, "data_parallel", "batch:2"),
+    (SLOW_INPUT, "multi_process", 2, 1, "data_parallel", ""),
+    (SLOW_UPDATE, "distribution", 1, 2, "model_parallel", CUT),
+}
+"""Of each cell that is explained the values of KEYS, what is planted first."""
 
 
 @pytest.fixture(scope="module")
 def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One block with every arm of each cell: nothing planted, slow input, and a slow update of weights that are cut."""
+    """One block with every arm of each cell: nothing planted, slow input in two processes, and a slow update of weights
+    that are cut."""
     folder: Path = tmp_path_factory.mktemp("explain")
     axes = {
         "engine": ["tests.engines.keras_distribution.planted:PlantedKeras"],
-        "strategy": ["distribution"],
-        "replicas": [2],
+        "strategy": ["distribution", "multi_process"],
+        "workers": [1, 2],
+        "replicas": [1, 2],
         "loop": ["data_parallel", "model_parallel"],
         "mesh": ["batch:2", CUT],
         "cross_device_op": ["auto", SLOW_INPUT, SLOW_UPDATE],
@@ -49,8 +58,7 @@ def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
     matrix = asked_matrix(sweep)
     asked = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    cells = [cell for cell in asked if (cell.mesh == CUT) == (cell.loop == "model_parallel")]
-    cells = [cell for cell in cells if (cell.mesh == CUT) == (cell.cross_device_op == SLOW_UPDATE)]
+    cells = [cell for cell in asked if tuple(map(cell.get, KEYS)) in CELLS]
     with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
         return load_run(explain(ExplainSettings(sweep, cells), folder))
