@@ -20,6 +20,8 @@ ONE_NUMBER = 4
 """Its bytes, in float32."""
 READ_INPUT = (NO_REDUCTION, NO_UPDATE, BARRIER)
 """Instruments that have batches of the input; the others have the gate's, which lie on the devices."""
+STEPS_A_CALL = 10
+"""Of the instrument that makes several steps in one call, where a window has as many."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from harness.analysis.explain import explanations_of
-from harness.errors import UsageError
 from harness.record.explain import ALONE, BARRIER, IN_ONE_CALL, NO_REDUCTION, WHOLE
 from harness.report.tables.explain import explain_lines
 from harness.run.kinds.explain import ExplainSettings, alone_of
@@ -37,6 +36,7 @@ NOTHING = Holds(Counter(), Counter(), 0)
         ("forward", replace(NOTHING, work=FORWARD, flops=300)),
         ("empty", NOTHING),
         ("reduction", replace(NOTHING, reductions=SUMS, bytes_added_up=400)),
+        ("in_one_call", STEP),
     ],
 )
 def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: Holds) -> None:
@@ -54,6 +54,7 @@ def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: 
         ("forward", replace(NOTHING, work=WORK), "it goes backward"),
         ("reduction", replace(NOTHING, reductions=SUMS, bytes_added_up=40), "it adds up 40 bytes"),
         ("empty", replace(NOTHING, work=FORWARD), "it computes 2 addmm"),
+        ("in_one_call", replace(STEP, bytes_added_up=800), "it adds up 800 bytes"),
     ],
 )
 def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
@@ -93,17 +94,18 @@ def test_a_replica_that_is_a_process_keeps_its_wrapper_when_it_is_alone() -> Non
     assert alone_of(cell_of(**JAX)).strategy == "none"
 
 
-def test_an_engine_without_instruments_is_refused_with_those_that_have_some() -> None:
-    words = "engine: given 'keras_distribution', expected horovod or jax or tensorflow or torch"
-    with pytest.raises(UsageError, match=words):
-        arms_of(cell_of(engine="keras_distribution", strategy="distribution", replicas=2))
+@pytest.mark.parametrize("loop", ["data_parallel", "model_parallel"])
+def test_keras_distribution_is_asked_for_every_arm_in_either_loop_but_a_barrier_and_several_steps(loop: str) -> None:
+    mesh = {"mesh": "batch:2,model:2"} if loop == "model_parallel" else {}
+    keras = cell_of(engine="keras_distribution", strategy="distribution", replicas=2, loop=loop, **mesh)
+    assert arms_of(keras) == arms_of(cell_of(**JAX))
 
 
-@pytest.mark.parametrize("loop", ["optimizer", "fit"])
-def test_of_horovod_only_the_tape_is_taken_apart(loop: str) -> None:
-    assert set(arms_of(cell_of(**HOROVOD))) == set(arms_of(cell_of(**TORCH))) - {BARRIER}
-    with pytest.raises(UsageError, match=f"loop: '{loop}' has no instruments; expected tape"):
-        arms_of(cell_of(**HOROVOD, loop=loop))
+def test_horovod_has_every_arm_but_a_barrier_and_under_fit_no_several_steps_in_a_call() -> None:
+    tape = set(arms_of(cell_of(**HOROVOD)))
+    assert tape == set(arms_of(cell_of(**TORCH))) - {BARRIER} | {IN_ONE_CALL}
+    assert set(arms_of(cell_of(**HOROVOD, loop="optimizer"))) == tape
+    assert set(arms_of(cell_of(**HOROVOD, loop="fit"))) == tape - {IN_ONE_CALL}
 
 
 def test_cells_of_several_engines_are_explained_in_one_run() -> None:

@@ -9,8 +9,8 @@ ENDLESS = 1 << 40
 """Steps of the one epoch; the callback ends it."""
 
 
-def paced_windows(pace: Pace) -> Any:
-    """The callback; `left` steps are to come when fit is done with it."""
+def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None) -> Any:
+    """The callback; `left` steps are to come when fit is done with it. `passed` is called when the gate is."""
     import keras
 
     class PacedWindows(keras.callbacks.Callback):  # type: ignore[misc]
@@ -27,6 +27,8 @@ def paced_windows(pace: Pace) -> Any:
                 self.windows += 1
                 if self.windows < GATE_UPDATES:
                     self.model.reset_metrics()  # Keras reports the mean since the epoch began
+                if self.windows == GATE_UPDATES:
+                    passed()
                 self.left = pace.begin()
                 if self.left == 0:
                     self.model.stop_training = True

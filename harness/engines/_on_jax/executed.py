@@ -22,6 +22,18 @@ _TENSOR = re.compile(r"\b(?:pred|[a-z]+(\d+)\w*)\[([\d,]*)\]")
 BITS_A_BYTE = 8
 
 
+class Program(NamedTuple):
+    """A step as XLA gets it, and as it is compiled."""
+
+    lowered: Any
+    compiled: Any
+
+    @classmethod
+    def of(cls, lowered: Any) -> "Program":
+        """Compiled here."""
+        return cls(lowered, lowered.compile())
+
+
 class Collective(NamedTuple):
     """An instruction of a compiled program: its name, and the bytes of the arrays that it gives, less its scalars."""
 

@@ -4,12 +4,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._on_jax.devices import CpuDevices, mean
+from harness.engines._on_jax.devices import CpuDevices, in_order, mean
+from harness.engines._on_jax.executed import Program
+from harness.engines._on_jax.work import held_by
 from harness.protocol.messages import Request
 from harness.record.trial import Resources
+from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import ANOTHER_START
+from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.state import StateOrder
-from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
+from harness.trial.same_work.trainer import refuse_what_is_tensorflows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,17 +30,39 @@ UNLIKE = {
 OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
 
 
-class OnJaxTrainer(SameWorkTrainer):
+class OnJaxTrainer(TakenApart):
     """Of a trainer what follows from its devices and from the state that lies on them."""
 
     alone: Callable[[], None] | None = None
     _devices: CpuDevices
     _layout: StateOrder
+    _instead: Program | None = None
+    """Of the instrument that is timed."""
 
     @property
     @abstractmethod
     def _arrays(self) -> Any:
         """The state, in any structure of JAX's arrays."""
+
+    @property
+    @abstractmethod
+    def _weights(self) -> list[Any]:
+        """Those of the state, in the order of the layout."""
+
+    @property
+    @abstractmethod
+    def _whole(self) -> Program:
+        """The step; made once."""
+
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
+        import numpy as np
+
+        before = [np.array(in_order(weight)[0].data) for weight in self._weights]
+        step(*batch)
+        after = [np.asarray(in_order(weight)[0].data) for weight in self._weights]
+        changes = sum(not np.array_equal(*pair) for pair in zip(before, after, strict=True))
+        program = self._whole if step == self._step or self._instead is None else self._instead
+        return held_by(program, changes)
 
     @property
     def resources(self) -> Resources:
@@ -71,6 +97,6 @@ class OnJaxTrainer(SameWorkTrainer):
         return mean(value, self._request)
 
 
-def check(request: Request, title: str, taken_apart: bool = False) -> None:
+def check(request: Request, title: str) -> None:
     """Unsupported, with the reason, for what the engine of a title does not do; see `refuse_what_is_tensorflows`."""
-    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA", taken_apart)
+    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA")

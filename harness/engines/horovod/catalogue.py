@@ -2,12 +2,12 @@
 
 from harness.engines.horovod.compression import COMPRESSIONS
 from harness.engines.horovod.loops import loops
-from harness.record.explain import BARRIER
+from harness.record.explain import IN_ONE_CALL
 from harness.spec.catalogue import Catalogue
-from harness.trial.same_work.catalogue import TAKEN_APART, replicas_are_processes
+from harness.trial.same_work.catalogue import WITHOUT_BARRIER, replicas_are_processes
 
-TAPE = "tape"
-INSTRUMENTS = tuple(name for name in TAKEN_APART if name != BARRIER)
+TAPE, OPTIMIZER, FIT = "tape", "optimizer", "fit"
+INSTRUMENTS = (*WITHOUT_BARRIER, IN_ONE_CALL)
 """Whatever processes tell each other waits for Horovod's next cycle, which beside a barrier would pass for waiting for
 the slowest."""
 
@@ -20,6 +20,6 @@ def load_catalogue() -> Catalogue:
         {name: f"gradients travel in {of.dtype}, by hvd.Compression.{of.name}" for name, of in COMPRESSIONS.items()},
         {name: loop.summary for name, loop in loops().items()},
         first=TAPE,
-        instruments={TAPE: INSTRUMENTS},
+        instruments={TAPE: INSTRUMENTS, OPTIMIZER: INSTRUMENTS, FIT: WITHOUT_BARRIER},
         cycles=True,
     )

@@ -1,17 +1,27 @@
-"""Instruments under Horovod: functions traced as the step is that lack one thing, and what a traced one holds."""
+"""Instruments under Horovod: functions traced as the step is that lack one thing or make several steps, and what a
+traced one holds."""
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from harness.engines.horovod.loops.base import HorovodLoop, program_of, traced
+from harness.engines.horovod.loops.base import HorovodLoop, Made
 from harness.engines.tensorflow.flops import OperationCount, work_of
 from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of, nodes_of, works
-from harness.engines.tensorflow.loops.custom import number_of
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_REDUCTION, NO_UPDATE, REDUCTION
+from harness.engines.tensorflow.loops.custom import number_of, several_in_a_call
+from harness.record.explain import (
+    EMPTY,
+    FORWARD,
+    FORWARD_BACKWARD,
+    IN_ONE_CALL,
+    NO_REDUCTION,
+    NO_UPDATE,
+    REDUCTION,
+    WHOLE,
+)
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
 from harness.trial.same_work.instruments import BACKWARD
@@ -22,9 +32,23 @@ HOROVODS, ALL_REDUCE = "Horovod", "HorovodAllreduce"
 """What ops of Horovod that exchange begin with, and the one among them that adds up."""
 
 
-def function_without(name: str, loop: HorovodLoop) -> Any:
-    """The step that lacks what the instrument of a name says, a `Step` that is traced when it is called first."""
+class Instrument(NamedTuple):
+    """What lacks one thing, or makes several steps, and the step within it; traced when they are called first."""
 
+    whole: Made
+    of_a_step: Made
+
+
+def instrument_of(name: str, loop: HorovodLoop) -> Instrument:
+    """The instrument of a name, as the loop calls its step; the step itself by the name of WHOLE."""
+    if name == IN_ONE_CALL:
+        step = loop.made(loop.one_step)
+        return Instrument(Made.by_tracing(several_in_a_call(step.called)), step)
+    made = loop.made(loop.one_step if name == WHOLE else _without(name, loop))
+    return Instrument(made, made)
+
+
+def _without(name: str, loop: HorovodLoop) -> Callable[[Any, Any], Any]:
     def own(tape: Any) -> Any:
         return tape
 
@@ -35,13 +59,13 @@ def function_without(name: str, loop: HorovodLoop) -> Any:
 
     functions: dict[str, Callable[[Any, Any], Any]] = {
         NO_REDUCTION: no_reduction,
-        NO_UPDATE: lambda x, y: number_of(loop.passed(x, y, loop.taped)[1]),
-        FORWARD_BACKWARD: lambda x, y: number_of(loop.passed(x, y, own)[1]),
+        NO_UPDATE: lambda x, y: number_of(loop.gradients(x, y, loop.taped)),
+        FORWARD_BACKWARD: lambda x, y: number_of(loop.gradients(x, y, own)),
         FORWARD: loop.loss_of,
         EMPTY: lambda _, __: tf.zeros([]),
         REDUCTION: _averages_alone(loop),
     }
-    return traced(functions[name])
+    return functions[name]
 
 
 def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
@@ -61,16 +85,16 @@ def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
     return averaged
 
 
-def held_by(function: Any, batch: tuple[Any, Any], cell: TrainingCell) -> Holds:
+def held_by(instrument: Instrument, batch: tuple[Any, ...], cell: TrainingCell) -> Holds:
     """What a traced function holds, which runs on `batch` for the first time. Every process must ask for the same."""
     collect_graphs()
-    function(*batch)
-    left, program = collected(), program_of(function)
+    instrument.whole.called(*batch)
+    left, program = collected(), instrument.whole.program()
     nodes = nodes_of(program.graph.as_graph_def())
     return replace(
         holds_of(program, cell),
         work=Counter(_name(node) for node in nodes if works(node.op)),
-        flops=(work_of(program) or OperationCount()).flops,
+        flops=(work_of(instrument.of_a_step.program()) or OperationCount()).flops,
         sent_besides=Counter(n.op for n in nodes if n.op.startswith(HOROVODS) and n.op != ALL_REDUCE),
         left=left,
     )

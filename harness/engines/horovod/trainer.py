@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from harness.engines._keras.optimizers import slot_of
 from harness.engines.horovod import group
-from harness.engines.horovod.catalogue import TAPE
 from harness.engines.horovod.compression import COMPRESSIONS
-from harness.engines.horovod.instruments import function_without, held_by
+from harness.engines.horovod.instruments import Instrument, held_by, instrument_of
 from harness.engines.horovod.loops import HorovodLoop, loops
-from harness.engines.horovod.loops.base import Trained, program_of
+from harness.engines.horovod.loops.base import Trained
+from harness.engines.horovod.loops.fit import Fit
 from harness.engines.horovod.models import built, mean_of_outputs, products
 from harness.engines.horovod.reference import KerasShares
 from harness.engines.tensorflow.devices.base import set_threads
@@ -27,6 +27,7 @@ from harness.engines.tensorflow.workloads import optimizer_of
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
+from harness.record.explain import IN_ONE_CALL, WHOLE
 from harness.record.trial import Executed
 from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import ANOTHER_START, architectures
@@ -68,12 +69,12 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     title = "Horovod"
-    _instead: Any = None
-    """The function of the instrument that is timed."""
+    _instead: Instrument | None = None
+    """The one that is timed."""
 
     def __init__(self, request: Request) -> None:
         cell = request.training
-        refuse_what_is_tensorflows(request, self.title, NO_XLA, taken_apart=cell.loop == TAPE)
+        refuse_what_is_tensorflows(request, self.title, NO_XLA)
         self._request, self._cell = request, cell
         set_threads(request)
         tf.config.set_visible_devices([], "GPU")
@@ -133,21 +134,30 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""
-        if self._instrument:
+        if self._instrument and not isinstance(self._way, Fit):
             self._run(pace, lambda loss: MeanLoss(loss, self.agree))
-        else:
-            self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
+            return
+        if isinstance(self._way, Fit) and self._instrument:
+            self._way.goes_on = self._judged
+        self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
 
     def _step(self, x: Any, y: Any) -> Any:
         return self._way.step(x, y)
 
     def _without(self, name: str) -> Step:
-        self._instead = function_without(name, self._way)
-        return self._instead  # type: ignore[no-any-return]
+        self._instead = instrument_of(name, self._way)
+        function = self._instead.whole.called
+        if name != IN_ONE_CALL:
+            return function
+        return lambda x, y, count: function(x, y, tf.constant(count))
 
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
         """What is run for the first time shows what is left of it: of the whole step another one that is alike."""
-        return held_by(self._way.make_step() if step == self._step else step, batch, self._cell)
+        instrument = self._instead
+        if step == self._step or instrument is None:
+            instrument = instrument_of(WHOLE, self._way)
+        x, y, *count = batch
+        return held_by(instrument, (x, y, *map(tf.constant, count)), self._cell)
 
     def _placed(self, batch: tuple[Array, Array]) -> tuple[Any, Any]:
         x, y = batch
@@ -193,7 +203,7 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
     def executed(self) -> Executed:
         """The traced step, and the input. How many reductions become of its gradients is not in the program; the most
         bytes that are joined and the length of a cycle make it another one."""
-        program = self._way.program() if self._instead is None else program_of(self._instead)
+        program = self._way.program() if self._instead is None else self._instead.whole.program()
         found = inspect(program, self._cell)
         told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
         if found.packs and self._cell.workers == 1:

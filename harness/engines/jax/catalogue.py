@@ -1,12 +1,8 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
 from harness.engines.jax.loops import loops
-from harness.record.explain import BARRIER
 from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, TAKEN_APART, VIRTUAL_CPU, catalogue_of
-
-WITHOUT_BARRIER = tuple(name for name in TAKEN_APART if name != BARRIER)
-"""XLA orders what does not depend on each other as it likes, so that nothing can be made to wait in a program."""
+from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, WITHOUT_BARRIER, catalogue_of
 
 
 def load_catalogue() -> Catalogue:
@@ -35,5 +31,5 @@ def load_catalogue() -> Catalogue:
         strategies,
         {"auto": "XLA's choice"},
         ways,
-        dict.fromkeys(ways, WITHOUT_BARRIER),
+        dict.fromkeys(ways, WITHOUT_BARRIER),  # XLA orders what does not depend on each other as it likes
     )

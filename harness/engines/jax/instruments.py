@@ -5,17 +5,13 @@ What leaves out the sum over devices is mapped over them whatever the loop is: u
 itself. The compiled program is then held against the compiled step.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from harness.engines._on_jax.executed import collectives
-from harness.engines._on_jax.work import work_of
 from harness.engines.jax.loops.base import Way
 from harness.engines.jax.loops.shard_map import ShardMapWay
 from harness.errors import Unsupported
 from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_REDUCTION, NO_UPDATE, REDUCTION
-from harness.trial.instruments import Holds
 from harness.trial.same_work.state import State
 
 Traced = Callable[[State, Any, Any], tuple[State, Any, Any]]
@@ -36,7 +32,7 @@ def lowered_without(name: str, way: Way, state: State, x: Any, y: Any) -> Any:
 
     several = len(way.trained.devices) > 1
     own = EachByItself(way.trained) if several else way
-    if several and state.statistics and not way.own_statistics and name != EMPTY:
+    if several and state.statistics and not way.own_statistics and name not in (EMPTY, NO_UPDATE):
         raise Unsupported(f"instrument '{name}': batch normalisation is over all devices here; give --loop shard_map")
     given = (way.of_state, way.cut, way.cut)
     besides = (way.everywhere, way.of_state.statistics) if name in (NO_UPDATE, FORWARD_BACKWARD) else None
@@ -69,14 +65,3 @@ def _traced(name: str, way: Way, own: Way) -> Traced:
         REDUCTION: lambda state, rows, _: (state, jnp.zeros(()), way.summed(rows)),
     }
     return programs[name]
-
-
-def held_by(compiled: Any, changes: int) -> Holds:
-    """What a compiled program holds that changes so many weights."""
-    text = compiled.as_text()
-    work, found = work_of(text), list(collectives(text))
-    sums = [one for one in found if one.name == "all-reduce"]
-    of_tensors = Counter(one.name for one in sums if one.bytes)
-    besides = Counter(one.name for one in found if one.name != "all-reduce")
-    added_up = sum(one.bytes for one in sums)
-    return Holds(work.ops, of_tensors, changes, added_up, len(found), flops=work.flops, sent_besides=besides)

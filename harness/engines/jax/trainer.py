@@ -1,15 +1,15 @@
 """A cell under JAX, as a trial sees it: built, trained by a loop, and open to the gate."""
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import in_order, set_up
-from harness.engines._on_jax.executed import inspect
+from harness.engines._on_jax.executed import Program, inspect
 from harness.engines._on_jax.model import TrainedModel
 from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.trainer import UNLIKE, check
-from harness.engines.jax.instruments import held_by, lowered_without
+from harness.engines.jax.instruments import lowered_without
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.models import models
 from harness.protocol.engine import KnownStep, Pace
@@ -18,10 +18,9 @@ from harness.protocol.state import VariableState
 from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
-from harness.trial.instruments import Holds
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
-from harness.trial.same_work.instruments import Step, TakenApart
+from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.sums import judge_sums, known_values
@@ -35,29 +34,15 @@ PLAIN = "jit"
 """The loop whose step is written for one device."""
 
 
-class Program(NamedTuple):
-    """A step as XLA gets it, and as it is compiled."""
-
-    lowered: Any
-    compiled: Any
-
-    @classmethod
-    def of(cls, lowered: Any) -> "Program":
-        """Compiled here."""
-        return cls(lowered, lowered.compile())
-
-
-class JaxTrainer(TakenApart, OnJaxRecovering):
+class JaxTrainer(OnJaxRecovering):
     """See `harness.protocol.engine.Trainer`."""
 
     title = "JAX"
-    _instead: Program | None = None
-    """Of the instrument that is timed."""
 
     def __init__(self, request: Request) -> None:
         import numpy as np
 
-        check(request, self.title, taken_apart=True)
+        check(request, self.title)
         cell = request.training
         self._request, self._devices = request, set_up(request)
         model = models()[cell.model]
@@ -136,16 +121,6 @@ class JaxTrainer(TakenApart, OnJaxRecovering):
             return loss
 
         return step
-
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
-        import numpy as np
-
-        before = [np.array(in_order(weight)[0].data) for weight in self._weights]
-        step(*batch)
-        after = [np.asarray(in_order(weight)[0].data) for weight in self._weights]
-        changes = sum(not np.array_equal(*pair) for pair in zip(before, after, strict=True))
-        program = self._whole if step == self._step or self._instead is None else self._instead
-        return held_by(program.compiled, changes)
 
     def _known_step(self, batch: tuple[Any, Any]) -> KnownStep:
         """By what was compiled, which takes no arguments of other types."""

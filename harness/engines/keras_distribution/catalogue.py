@@ -2,29 +2,33 @@
 
 from harness.engines.keras_distribution.loops import loops
 from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, catalogue_of
+from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, WITHOUT_BARRIER, catalogue_of
 
 
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
     strategies = (
-        StrategyTraits(NONE, "Model.fit without a distribution, on one device", max_replicas=1),
+        StrategyTraits(NONE, "Model.fit without a distribution, on one device", max_replicas=1, instruments=True),
         StrategyTraits(
             "distribution",
             "keras.distribution over the devices of one process, as the loop says; model_parallel takes --mesh",
             meshes=True,
+            instruments=True,
             devices=(VIRTUAL_CPU,),
         ),
         StrategyTraits(
             "multi_process",
             "DataParallel over the devices of several processes, which exchange over Gloo",
             multi_worker=True,
+            instruments=True,
             devices=(VIRTUAL_CPU,),
         ),
     )
+    ways = {name: loop.summary for name, loop in loops().items()}
     return catalogue_of(
         "host platform devices of JAX; they share its cores",
         strategies,
         {"auto": "XLA's choice"},
-        {name: loop.summary for name, loop in loops().items()},
+        ways,
+        dict.fromkeys(ways, WITHOUT_BARRIER),
     )

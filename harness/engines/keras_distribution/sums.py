@@ -13,7 +13,8 @@ def summed(sent: "Sequence[Array]", layouts: Sequence[Any]) -> list[Any]:
     """The sum along the first dimension of each of `sent`, [own replicas, ...], as an update takes it: JAX's arrays.
 
     Weights are zeros in the layouts of the trained model's; an example's loss is its products with them, so that the
-    gradients of the sum over a batch are the sums, and an update at a rate of 1 takes them off exactly.
+    gradients of the sum over a batch are the sums, and an update at a rate of -1 puts them on exactly: to turn signs
+    round afterwards JAX would compile a program for each shape.
     """
     import keras
     import numpy as np
@@ -35,6 +36,6 @@ def summed(sent: "Sequence[Array]", layouts: Sequence[Any]) -> list[Any]:
             return products
 
     model = ReplicaProducts()
-    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=Total(reduction="sum"))
+    model.compile(optimizer=keras.optimizers.SGD(-1.0), loss=Total(reduction="sum"))
     model.train_on_batch(list(sent), np.zeros(len(sent[0]), np.float32))
-    return [-factor.value for factor in model.factors]
+    return [factor.value for factor in model.factors]

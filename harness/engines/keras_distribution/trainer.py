@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import set_up
-from harness.engines._on_jax.executed import inspect
+from harness.engines._on_jax.executed import Program, inspect
 from harness.engines._on_jax.model import Model, TrainedModel
 from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.trainer import UNLIKE, check
+from harness.engines.keras_distribution.instruments import jitted_without, refuse_what_no_sum_is_apart_in
 from harness.engines.keras_distribution.loops import DistributionWay, loops
 from harness.engines.keras_distribution.models import model_of
 from harness.engines.keras_distribution.placement import apart, copies
@@ -20,11 +21,13 @@ from harness.errors import Unsupported
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
+from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.mesh import Mesh
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, SYNTHETIC, Data
 from harness.trial.same_work.catalogue import NONE
+from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.state import StateOrder
 from harness.trial.sums import judge_sums, known_values
@@ -99,9 +102,19 @@ class KerasTrainer(OnJaxRecovering):
         placed: tuple[Any, Any] = jax.device_put(share) if self._distribution is None else _distribute_data(share)
         return placed
 
+    def _resident(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
+        import jax
+
+        placed: tuple[Any, Any] = jax.device_put(share) if self._distribution is None else self._placed(share)
+        return placed
+
     @property
     def _arrays(self) -> Any:
         return self._training.arrays
+
+    @property
+    def _weights(self) -> list[Any]:
+        return list(self._training.state().weights.values())
 
     def check_reduction(self) -> str | None:
         """Whether the devices train together, and known values in the shapes of the gradients, by an update as any."""
@@ -139,10 +152,39 @@ class KerasTrainer(OnJaxRecovering):
         """One call of `Model.fit`."""
         offered: Iterator[Any] = self._data.batches(lambda batch: batch)
         placed = self._data.batches(self._placed) if self._cell.data == SYNTHETIC else None
-        self._training.fit(pace, offered, placed)
+        self._training.fit(pace, offered, placed, self._judged if self._instrument else None)
+
+    @functools.cached_property
+    def _whole(self) -> Program:
+        batch = self._placed(self._data.share_of(self._data.gate[0]))
+        return Program.of(self._training.jitted.lower(self._training.arrays, batch))
 
     def _step(self, x: Any, y: Any) -> Any:
-        return self._training.alone((x, y))
+        return self._training.step(iter([(x, y)]))["loss"]
+
+    def _without(self, name: str) -> Step:
+        """By what is jitted, as `fit` calls its own."""
+        training, several = self._training, len(self._devices.devices) > 1
+        refuse_what_no_sum_is_apart_in(name, self._cell.model_shards > 1, several and bool(self._layout.statistics))
+        batch = self._resident(self._data.share_of(self._data.gate[0]))
+        sent = (self._like_gradients(), batch[1]) if name == REDUCTION else None
+        jitted = jitted_without(name, training.model, training.arrays, batch, several)
+        self._instead = Program.of(jitted.lower(training.arrays, sent or batch))
+
+        def step(x: Any, y: Any) -> Any:
+            (metrics, _), training.arrays = jitted(training.arrays, sent or (x, y))
+            return metrics["loss"]
+
+        return step
+
+    def _like_gradients(self) -> list[Any]:
+        """Of each weight an array of its shape on every device, as rows of one that is cut over them as batches are."""
+        import numpy as np
+        from keras.src.backend.jax.trainer import _distribute_data
+
+        own = self._cell.replicas
+        placed: list[Any] = _distribute_data([np.zeros((own, *weight.shape), np.float32) for weight in self._weights])
+        return placed
 
     def _go_back(self, arrays: Any) -> None:
         self._training.arrays = arrays
@@ -151,13 +193,12 @@ class KerasTrainer(OnJaxRecovering):
         """By what `fit` calls."""
         jitted = self._training.jitted
         programs = jitted._cache_size()
-        loss = float(self._step(*self._placed(batch)))
+        loss = float(self._training.alone(self._placed(batch)))
         self.synchronise()
         return KnownStep(loss, same_program=jitted._cache_size() == programs)
 
     def executed(self) -> Executed:
-        """The compiled step, and the input."""
-        batch = self._placed(self._data.share_of(self._data.gate[0]))
-        lowered = self._training.jitted.lower(self._training.arrays, batch)
+        """The compiled program that is timed, and the input."""
         unlike = {} if self._distribution is None else self._way.unlike()
-        return inspect(lowered, lowered.compile(), self._data.stages, {**UNLIKE, **unlike, **self._remarks})
+        program = self._instead or self._whole
+        return inspect(*program, self._data.stages, {**UNLIKE, **unlike, **self._remarks})

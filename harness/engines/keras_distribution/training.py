@@ -7,7 +7,11 @@ from typing import Any
 from harness.engines._keras.optimizers import KERAS, slot_of
 from harness.engines._keras.paced_fit import ENDLESS
 from harness.protocol.engine import GATE_UPDATES, Pace
+from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.state import State, StateOrder
+
+GoesOn = Callable[[Iterator[Any]], tuple[Step, Iterator[Any]]]
+"""Given the batches that steps have had, what is to be done instead of the step, and with which batches."""
 
 
 class FitTraining:
@@ -54,10 +58,13 @@ class FitTraining:
         self.model.reset_metrics()
         self.arrays = (*self.arrays[:3], [variable.value for variable in self.model.metrics_variables])
 
-    def fit(self, pace: Pace, offered: Iterator[Any], placed: Iterator[Any] | None) -> None:
+    def fit(
+        self, pace: Pace, offered: Iterator[Any], placed: Iterator[Any] | None, goes_on: GoesOn | None = None
+    ) -> None:
         """One call of `Model.fit`, one epoch, on what is `offered`; where there are `placed` batches, on those, since
-        `fit` takes none that lie on the devices already."""
-        paced = _Paced(self, pace, placed)
+        `fit` takes none that lie on the devices already. After the gate's last window it `goes_on` by something else.
+        """
+        paced = _Paced(self, pace, placed, goes_on)
         self.model.train_function = paced
         self.model.fit((batch for batch in offered), epochs=1, steps_per_epoch=ENDLESS, verbose=0)
 
@@ -79,8 +86,9 @@ class FitTraining:
 class _Paced:
     """What `fit` calls for each step: Keras' own, in windows; between two it blocks until the next turn."""
 
-    def __init__(self, training: FitTraining, pace: Pace, placed: Iterator[Any] | None) -> None:
-        self._training, self._pace, self._placed = training, pace, placed
+    def __init__(self, training: FitTraining, pace: Pace, placed: Iterator[Any] | None, goes_on: GoesOn | None) -> None:
+        self._training, self._pace, self._placed, self._goes_on = training, pace, placed, goes_on
+        self._step: Callable[[Iterator[Any]], Any] = training.step
         self._left = self._windows = 0
         self._metrics: Any = None
 
@@ -94,9 +102,13 @@ class _Paced:
             return self._metrics, training.arrays
         if self._windows < GATE_UPDATES:
             training.forget()
-        self._metrics = training.step(offered if self._placed is None else self._placed)
+        batches = offered if self._placed is None else self._placed
+        self._metrics = self._step(batches)
         self._left -= 1
         if self._left == 0:
             self._windows += 1
             self._pace.end(self._metrics["loss"])
+            if self._windows == GATE_UPDATES and self._goes_on is not None:
+                step, self._placed = self._goes_on(batches)
+                self._step = lambda batches: {"loss": step(*next(batches))}
         return self._metrics, training.arrays

@@ -45,7 +45,7 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
     title = "PyTorch"
 
     def __init__(self, request: Request) -> None:
-        refuse_what_is_tensorflows(request, self.title, "PyTorch's steps are eager here", taken_apart=True)
+        refuse_what_is_tensorflows(request, self.title, "PyTorch's steps are eager here")
         cell = request.training
         self._request, self._cell = request, cell
         group.set_up(request)
@@ -122,7 +122,7 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
     def _without(self, name: str) -> Step:
         return step_without(name, self._averaging, self._counted)
 
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
         return held_by(step, batch, self._averaging)
 
     def _step(self, x: Any, y: Any) -> Any:

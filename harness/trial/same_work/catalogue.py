@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from harness.environment import usable_cores
-from harness.record.explain import IN_ONE_CALL, INSTRUMENTS, NO_PULL, NO_PUSH
+from harness.record.explain import BARRIER, IN_ONE_CALL, INSTRUMENTS, NO_PULL, NO_PUSH
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.architectures import unknown as unknown_model
@@ -17,6 +17,8 @@ LEVERS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers"
 """Keys by which `explain` advises; those of packing are an engine's own."""
 TAKEN_APART = tuple(name for name in INSTRUMENTS if name not in (IN_ONE_CALL, NO_PULL, NO_PUSH))
 """Instruments of steps that all replicas make together, a call each."""
+WITHOUT_BARRIER = tuple(name for name in TAKEN_APART if name != BARRIER)
+"""Those of an engine in which nothing can be made to wait for all replicas and for nothing else."""
 
 
 def replicas_are_processes(

@@ -12,12 +12,13 @@ from typing import Any, SupportsFloat
 
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
-from harness.record.explain import FORWARD, NO_INPUT, NO_UPDATE, REDUCTION
-from harness.trial.instruments import READ_INPUT, Holds, in_words, lacks_more
+from harness.record.explain import FORWARD, IN_ONE_CALL, NO_INPUT, NO_UPDATE, REDUCTION
+from harness.trial.instruments import READ_INPUT, STEPS_A_CALL, Holds, in_words, lacks_more
 from harness.trial.same_work.trainer import SameWorkTrainer
 
-Step = Callable[[Any, Any], Any]
-"""(x, y), this process's share of a batch as it lies on the devices -> the loss."""
+Step = Callable[..., Any]
+"""(x, y), this process's share of a batch as it lies on the devices -> the loss; (x, y, count) where the instrument
+makes so many steps in a call."""
 BACKWARD = " backward"
 """What the name of an op in `Holds.work` ends with where it is part of a backward pass."""
 
@@ -45,21 +46,27 @@ class TakenApart(SameWorkTrainer):
     def _placed(self, share: Any) -> tuple[Any, Any]:
         """This process's share of a batch on the devices."""
 
+    def _resident(self, share: Any) -> tuple[Any, Any]:
+        """The same where `_placed` may leave it on the host."""
+        return self._placed(share)
+
     @abstractmethod
     def _without(self, name: str) -> Step:
         """The step that the instrument of a name is, another one than NO_INPUT; Unsupported where there is none."""
 
     @abstractmethod
-    def _held_by(self, step: Step, batch: tuple[Any, Any]) -> Holds:
-        """What `step` holds, which may be run on `batch` for it; `work` tells what goes backward by BACKWARD."""
+    def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
+        """What `step` holds, which may be run on its arguments `batch` for it; `work` tells what goes backward by
+        BACKWARD."""
 
     def _run(self, pace: Pace, told: Callable[[Any], SupportsFloat]) -> None:
         """Train until `pace` says 0, from the gate's last update on by the instrument; `told` reads a step's loss."""
         step: Step = self._step
         batches, windows = self._data.batches(self._placed), 0
         while steps := pace.begin():
-            for _ in range(steps):
-                loss = step(*next(batches))
+            several = windows >= GATE_UPDATES and self._instrument == IN_ONE_CALL
+            for calls in range(0, steps, STEPS_A_CALL if several else 1):
+                loss = step(*next(batches), *([min(STEPS_A_CALL, steps - calls)] if several else []))
             pace.end(told(loss))
             windows += 1
             if windows == GATE_UPDATES and self._instrument:  # the gate is passed, and no window is timed yet
@@ -67,10 +74,11 @@ class TakenApart(SameWorkTrainer):
 
     def _judged(self, batches: Iterator[tuple[Any, Any]]) -> tuple[Step, Iterator[tuple[Any, Any]]]:
         """The instrument and its batches. Unsupported unless it lacks what its name says, and nothing else."""
-        name, resident = self._instrument, [self._placed(self._data.share_of(batch)) for batch in self._data.gate]
+        name, resident = self._instrument, [self._resident(self._data.share_of(batch)) for batch in self._data.gate]
         whole = self._held_by(self._step, resident[-1])
         step = self._step if name == NO_INPUT else self._without(name)  # which may take the model from the whole step
-        self._holds = self._held_by(step, resident[-1])
+        several = (1,) if name == IN_ONE_CALL else ()
+        self._holds = self._held_by(step, (*resident[-1], *several))
         if fault := fault_of(name, whole, self._holds):
             raise Unsupported(f"instrument '{name}': {fault}")
         return step, batches if name in READ_INPUT else itertools.cycle(resident)
@@ -81,7 +89,7 @@ def fault_of(name: str, whole: Holds, holds: Holds) -> str | None:
     all engines, as many bytes are added up, and a forward pass is the whole one."""
     if fault := lacks_more(name, whole, holds, lambda op: op.endswith(BACKWARD)):
         return fault
-    if name in (NO_INPUT, NO_UPDATE, REDUCTION) and holds.bytes_added_up != whole.bytes_added_up:
+    if name in (NO_INPUT, NO_UPDATE, REDUCTION, IN_ONE_CALL) and holds.bytes_added_up != whole.bytes_added_up:
         return f"it adds up {holds.bytes_added_up:,} bytes where the whole step adds up {whole.bytes_added_up:,}"
     forward = Counter({op: count for op, count in whole.work.items() if not op.endswith(BACKWARD)})
     if name == FORWARD and holds.work != forward:

@@ -193,15 +193,14 @@ def of_this_process(request: Request) -> Resources:
     )
 
 
-def refuse_what_is_tensorflows(request: Request, title: str, compiling: str, taken_apart: bool = False) -> None:
-    """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA, and
-    its steps may be `taken_apart`."""
+def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> None:
+    """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA."""
     cell = request.training
     if cell.precision != "float32":
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
-    refuse_what_is_beside(request, TAKEN, title, taken_apart)
+    refuse_what_is_beside(request, TAKEN, title, taken_apart=True)
 
 
 def refuse_what_is_beside(request: Request, taken: Collection[str], title: str, taken_apart: bool = False) -> None:

@@ -1,19 +1,21 @@
 """`explain` of Horovod's steps: what is planted in them is in the right part, and an instrument that lacks more is
 refused."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
-from harness.record.explain import ALONE, NO_INPUT, NO_UPDATE, REDUCTION, WHOLE, ExplainPlan
+from harness.record.explain import ALONE, IN_ONE_CALL, NO_INPUT, NO_UPDATE, REDUCTION, WHOLE, ExplainPlan
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
-from harness.spec.cell import trained
-from tests.engines.horovod.test_sweep import MLP, TENSORS
+from harness.spec.cell import TrainingCell, trained
+from tests.engines.horovod.test_sweep import MLP, TENSORS, WRAPPERS
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT
 
 pytestmark = pytest.mark.slow
@@ -21,27 +23,43 @@ CYCLE_MS = 40
 """Several times a step of the perceptron: so long a step waits for its gradients."""
 
 
+def explained(folder: Path, python: str, keeps: Callable[[TrainingCell], bool], **axes: Any) -> Run:
+    """One block of each cell that is kept, with every arm."""
+    of_all = {**MLP, "strategy": ["data_parallel"], "engine_python": f"horovod={python}"}
+    sweep = sweep_from({**of_all, **axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
+    matrix = asked_matrix(sweep)
+    asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
+    cells = [cell for cell in asked if keeps(cell)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        return load_run(explain(ExplainSettings(sweep, cells), folder))
+
+
 @pytest.fixture(scope="module")
 def run(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One block with every arm of a cell whose cycle is long, and of one whose input is slow."""
-    folder: Path = tmp_path_factory.mktemp("explain")
+    """Of a cell whose cycle is long, and of one whose input is slow."""
     axes = {
-        **MLP,
         "engine": ["tests.engines.horovod.planted:PlantedHorovod"],
-        "strategy": ["data_parallel"],
         "workers": [2],
         "loop": ["tape"],
         "cross_device_op": ["auto", SLOW_INPUT],
         "data": ["digits"],
         "cycle_time": [0, CYCLE_MS],
-        "engine_python": f"horovod={horovod_python}",
     }
-    sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
-    cells = [trained(cell) for cell in asked_matrix(sweep).cells if cell.get("strategy") == "data_parallel"]
-    cells = [cell for cell in cells if (cell.cross_device_op == "auto") == bool(cell.cycle_time)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
-        return load_run(explain(ExplainSettings(sweep, cells), folder))
+    return explained(
+        tmp_path_factory.mktemp("explain"),
+        horovod_python,
+        lambda cell: (cell.cross_device_op == "auto") == bool(cell.cycle_time),
+        **axes,
+    )
+
+
+@pytest.fixture(scope="module")
+def slow_updates(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Of the loops that are right in one process only, whose updates are slow."""
+    engine = "tests.engines.horovod.planted:SlowHorovod"
+    folder = tmp_path_factory.mktemp("slow")
+    return explained(folder, horovod_python, lambda _: True, engine=[engine], workers=[1], loop=list(WRAPPERS))
 
 
 def found(run: Run, op: str) -> Explanation:
@@ -78,7 +96,7 @@ def test_every_arm_but_a_barrier_is_measured_and_the_parts_add_up_to_the_step(ru
 def test_what_was_executed_shows_which_arms_average_gradients(run: Run) -> None:
     averages = {arm: trial.executed.operations for arm, trial in trials(run, "auto").items() if arm != ALONE}
     of_all = {arm for arm, operations in averages.items() if operations == {"HorovodAllreduce": TENSORS}}
-    assert of_all == {WHOLE, NO_INPUT, NO_UPDATE, REDUCTION}
+    assert of_all == {WHOLE, NO_INPUT, NO_UPDATE, REDUCTION, IN_ONE_CALL}
     assert not any(operations for arm, operations in averages.items() if arm not in of_all)
 
 
@@ -100,3 +118,11 @@ def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_
     words = f"it reduces by nothing where the whole step does by {TENSORS} HorovodAllreduce"
     assert words in refused.lacking[NO_UPDATE]
     assert {"input", "communication", "dispatch"} <= {part.name for part in refused.parts}
+
+
+@pytest.mark.parametrize("loop", WRAPPERS)
+def test_a_slow_update_is_update_in_the_loops_that_are_right_in_one_process(slow_updates: Run, loop: str) -> None:
+    [slow] = [one for one in explanations_of(slow_updates) if one.cell.get("loop") == loop]
+    assert not slow.lacking
+    must_be_most(slow, "update")
+    assert PLANTED_S / 2 < slow.part("update").value * (slow.step_time_s or 0) < 1.5 * PLANTED_S

@@ -159,7 +159,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
         (
             {},
             {"engine": "benchmarks.own_engine:Means"},
-            "engine: given .*, expected horovod or jax or tensorflow or torch",
+            "engine: given .*, expected horovod or jax or keras_distribution or tensorflow or torch",
         ),
     ],
 )

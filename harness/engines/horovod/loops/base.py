@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.protocol.engine import Pace
 
@@ -25,6 +25,18 @@ class Trained:
         import horovod.tensorflow as hvd
 
         return {"compression": getattr(hvd.Compression, self.compression)}
+
+
+class Made(NamedTuple):
+    """A function (x, y) -> a number as a loop calls it, and the concrete function of it once it ran."""
+
+    called: Callable[..., Any]
+    program: Callable[[], Any]
+
+    @classmethod
+    def by_tracing(cls, function: Any) -> "Made":
+        """Of what `traced` gives."""
+        return cls(function, lambda: program_of(function))
 
 
 class HorovodLoop:
@@ -84,19 +96,23 @@ class HorovodLoop:
         """One update, traced."""
         self.optimizer.apply_gradients(zip(gradients, self._trained.model.trainable_variables, strict=True))
 
-    def make_step(self) -> Any:
-        """The step as a function that is not traced yet, each time another one."""
+    def one_step(self, x: Any, y: Any) -> Any:
+        """One update and its loss, traced."""
+        loss, gradients = self.passed(x, y, self.taped)
+        self.apply(gradients)
+        return loss
 
-        def step(x: Any, y: Any) -> Any:
-            loss, gradients = self.passed(x, y, self.taped)
-            self.apply(gradients)
-            return loss
+    def gradients(self, x: Any, y: Any, taped: Callable[[Any], Any]) -> list[Any]:
+        """Those of `one_step`, traced, by the tape that `taped` makes; nothing is changed by them."""
+        return self.passed(x, y, taped)[1]
 
-        return traced(step)
+    def made(self, function: Callable[[Any, Any], Any]) -> Made:
+        """`function`, which is to be traced, as the loop calls its step; each time another one."""
+        return Made.by_tracing(traced(function))
 
     @functools.cached_property
     def _step(self) -> Any:
-        return self.make_step()
+        return self.made(self.one_step).called
 
     @functools.cached_property
     def _pass(self) -> Any:

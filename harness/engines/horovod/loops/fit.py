@@ -5,13 +5,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
-from harness.engines.horovod.loops.base import HorovodLoopKind, Trained
+from harness.engines.horovod.loops.base import HorovodLoopKind, Made, Trained
 from harness.engines.horovod.loops.optimizer import WrappedOptimizer
 from harness.protocol.engine import Pace
+
+GoesOn = Callable[[Iterator[Any]], tuple[Callable[..., Any], Iterator[Any]]]
 
 
 class Fit(WrappedOptimizer):
     """One call of `Model.fit`, one epoch, on batches that lie ready."""
+
+    goes_on: GoesOn | None = None
+    """What is done instead of the step once the gate is passed, and with which batches, given those of the step."""
 
     def __init__(self, trained: Trained) -> None:
         super().__init__(trained)
@@ -25,19 +30,44 @@ class Fit(WrappedOptimizer):
         model, called, first = self._trained.model, self._called, next(batches)
         waiting = _put_back(first, batches)
         model.train_function = lambda _: called(waiting)
+
+        def go_on() -> None:
+            if self.goes_on is not None:
+                step, rest = self.goes_on(waiting)
+                model.train_function = lambda _: {"loss": step(*next(rest))}
+
         # fit takes no batches that lie ready: it gets one for its shapes, and no step sees it
         model.fit(
             tf.data.Dataset.from_tensors(first).repeat(),
             epochs=1,
             steps_per_epoch=ENDLESS,
             verbose=0,
-            callbacks=[paced_windows(pace)],
+            callbacks=[paced_windows(pace, go_on)],
         )
 
     def step(self, x: Any, y: Any) -> Any:
         """By the function that fit calls for every step; the mean that Keras reports begins anew before it."""
         self._trained.model.reset_metrics()
         return self._called(iter([(x, y)]))["loss"]
+
+    def one_step(self, x: Any, y: Any) -> Any:
+        """Keras' own, which counts what it reports, too."""
+        return self._trained.model.train_step((x, y))["loss"]
+
+    def gradients(self, x: Any, y: Any, taped: Callable[[Any], Any]) -> list[Any]:
+        """What Keras' own step gives the optimizer; it asks TensorFlow's tape."""
+        optimizer, found = self.optimizer, list[Any]()
+        apply, optimizer.apply_gradients = optimizer.apply_gradients, lambda pairs: found.extend(g for g, _ in pairs)
+        try:
+            self.one_step(x, y)
+        finally:
+            optimizer.apply_gradients = apply
+        return found
+
+    def made(self, function: Callable[[Any, Any], Any]) -> Made:
+        """As Keras makes it of a step. There is no public way to one that is not the model's."""
+        made = self._trained.model._make_function(lambda data: {"loss": function(*data)})
+        return Made(lambda x, y: made(iter([(x, y)]))["loss"], lambda: traced_by_keras(made)[-1])
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""

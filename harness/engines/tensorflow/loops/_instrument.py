@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of
-from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
+from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas, several_in_a_call
 from harness.engines.tensorflow.plants import Planted
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import share_loss
@@ -28,15 +28,13 @@ from harness.record.explain import (
     REDUCTION,
 )
 from harness.trial import instruments
-from harness.trial.instruments import READ_INPUT, Holds
+from harness.trial.instruments import READ_INPUT, STEPS_A_CALL, Holds
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
 
 Replica = Callable[[Any, Any], Any]
 """A replica's part of a step: (x, y) -> a number."""
-STEPS_A_CALL = 10
-"""Of the instrument that makes several steps in one call, where a window has as many."""
 
 
 class InstrumentLoop(CustomLoop):
@@ -219,20 +217,7 @@ def _in_one_call(training: "Training", step: Any) -> Any:
     """(x, y, count) -> the loss of the last of so many steps, each after the one before it."""
     import tensorflow as tf
 
-    def loss_of(x: Any, y: Any) -> Any:
-        return tf.add_n(list(training.strategy.experimental_local_results(step(x, y))))
-
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def steps(x: Any, y: Any, count: Any) -> Any:
-        done = tf.while_loop(
-            lambda i, _: i < count,
-            lambda i, _: (i + 1, loss_of(x, y)),
-            (tf.constant(0), tf.constant(0.0)),
-            parallel_iterations=1,
-        )
-        return done[1]
-
-    return steps
+    return several_in_a_call(lambda x, y: tf.add_n(list(training.strategy.experimental_local_results(step(x, y)))))
 
 
 def _keep_apart(strategy: Any, told: Callable[[], bool]) -> None:

@@ -180,6 +180,23 @@ def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
     return alone
 
 
+def several_in_a_call(loss_of: Callable[[Any, Any], Any]) -> Any:
+    """(x, y, count) -> the loss of the last of so many steps (x, y) -> loss, each after the one before it."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def steps(x: Any, y: Any, count: Any) -> Any:
+        done = tf.while_loop(
+            lambda i, _: i < count,
+            lambda i, _: (i + 1, loss_of(x, y)),
+            (tf.constant(0), tf.constant(0.0)),
+            parallel_iterations=1,
+        )
+        return done[1]
+
+    return steps
+
+
 def number_of(gradients: Sequence[Any]) -> Any:
     """A number that is there when all of `gradients` are: it is made of them, since TensorFlow leaves out what an
     output only has to come after."""

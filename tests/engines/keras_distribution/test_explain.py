@@ -1,0 +1,119 @@
+"""`explain` of what `Model.fit` calls for each step, on devices of one process and of two: what is planted is in the
+right part, and an instrument that lacks more, or that cannot be told from the whole step, is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.analysis.explain import Explanation, explanations_of
+from harness.record.explain import (
+    EMPTY,
+    FORWARD,
+    FORWARD_BACKWARD,
+    NO_INPUT,
+    NO_REDUCTION,
+    NO_UPDATE,
+    REDUCTION,
+    WHOLE,
+)
+from harness.record.reading import Run, load_run
+from harness.record.trial import TrialRecord
+from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.cell import trained
+from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
+from tests.preloaded import handed_in
+
+pytestmark = pytest.mark.slow
+CUT = "batch:2,model:2"
+KEYS = ("cross_device_op", "strategy", "workers", "replicas", "loop", "mesh")
+CELLS = {
+    ("auto", "distribution", 1, 2, "data_parallel", "batch:2"),
+    (SLOW_INPUT, "multi_process", 2, 1, "data_parallel", ""),
+    (SLOW_UPDATE, "distribution", 1, 2, "model_parallel", CUT),
+}
+"""Of each cell that is explained the values of KEYS, what is planted first."""
+
+
+@pytest.fixture(scope="module")
+def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One block with every arm of each cell: nothing planted, slow input in two processes, and a slow update of weights
+    that are cut."""
+    folder: Path = tmp_path_factory.mktemp("explain")
+    axes = {
+        "engine": ["tests.engines.keras_distribution.planted:PlantedKeras"],
+        "strategy": ["distribution", "multi_process"],
+        "workers": [1, 2],
+        "replicas": [1, 2],
+        "loop": ["data_parallel", "model_parallel"],
+        "mesh": ["batch:2", CUT],
+        "cross_device_op": ["auto", SLOW_INPUT, SLOW_UPDATE],
+        "model": ["mlp"],
+        "batch_size": [8],
+        "optimizer": ["sgd"],
+        "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for fewer
+        "engine_python": f"keras_distribution={keras_python}",
+    }
+    sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
+    matrix = asked_matrix(sweep)
+    asked = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    cells = [cell for cell in asked if tuple(map(cell.get, KEYS)) in CELLS]
+    with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        return load_run(explain(ExplainSettings(sweep, cells), folder))
+
+
+def found(run: Run, op: str) -> Explanation:
+    [one] = [one for one in explanations_of(run) if one.cell.get("cross_device_op") == op]
+    return one
+
+
+def trials(run: Run, op: str) -> dict[str, TrialRecord]:
+    cell_id = found(run, op).cell.cell_id
+    return {str(trial.side): trial for trial in run.trials if trial.cell_id == cell_id}
+
+
+def test_every_arm_is_measured_within_fit_and_the_parts_add_up_to_the_step(run: Run) -> None:
+    plain = found(run, "auto")
+    assert not plain.lacking
+    assert sum(part.value for part in plain.parts) == pytest.approx(1)
+    of = trials(run, "auto")
+    assert of[WHOLE].status == "ok"
+    assert set(of) == {WHOLE, NO_INPUT, NO_REDUCTION, NO_UPDATE, FORWARD_BACKWARD, FORWARD, EMPTY, REDUCTION}
+    for arm in set(of) - {WHOLE}:
+        assert (of[arm].status, of[arm].checks.gate, of[arm].checks.update) == ("unproved", "instrument", True)
+
+
+def test_what_was_executed_shows_which_arms_add_gradients_up(run: Run) -> None:
+    added_up = {arm: sum(trial.executed.pack_bytes) for arm, trial in trials(run, "auto").items()}
+    of_all = {arm for arm, size in added_up.items() if size == 4 * 669_706}
+    assert of_all == {WHOLE, NO_INPUT, NO_UPDATE, REDUCTION}
+    assert not any(size for arm, size in added_up.items() if arm not in of_all)
+
+
+@pytest.mark.parametrize(("op", "part"), [(SLOW_INPUT, "input"), (SLOW_UPDATE, "update")])
+def test_a_planted_cause_makes_its_own_part_the_largest(run: Run, op: str, part: str) -> None:
+    slow = found(run, op)
+    [own] = [one.value for one in slow.parts if one.name == part]
+    assert max(one.value for one in slow.parts if one.name not in (part, "unexplained")) < own / 2
+
+
+def test_batches_that_come_late_are_as_much_input_as_they_are_late(run: Run) -> None:
+    slow = found(run, SLOW_INPUT)
+    assert PLANTED_S / 2 < slow.part("input").value * (slow.step_time_s or 0) < 1.5 * PLANTED_S
+
+
+def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
+    refused = found(run, SLOW_INPUT)
+    assert set(refused.lacking) == {NO_UPDATE}
+    assert "it reduces by nothing where the whole step does by 1 all-reduce" in refused.lacking[NO_UPDATE]
+    assert {"input", "communication", "dispatch"} <= {part.name for part in refused.parts}
+
+
+def test_where_weights_are_cut_only_what_leaves_their_exchange_alone_is_there(run: Run) -> None:
+    cut = found(run, SLOW_UPDATE)
+    assert set(cut.lacking) == {NO_REDUCTION, FORWARD_BACKWARD, FORWARD, REDUCTION}
+    for arm, reason in cut.lacking.items():
+        assert f"instrument '{arm}': weights are cut, so that devices exchange within forward and backward" in reason
+    assert {part.name for part in cut.parts} == {"input", "update", "dispatch", "compute"}
