@@ -12,7 +12,7 @@ from typing import Any
 from harness.errors import Unsupported
 from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_REDUCTION, NO_UPDATE, REDUCTION
 
-Traced = Callable[[Any, Any], tuple[tuple[dict[str, Any], Any], Any]]
+TracedFit = Callable[[Any, Any], tuple[tuple[dict[str, Any], Any], Any]]
 """(state, batch) -> ((the metrics, what else must be computed), the state afterwards)."""
 EACH_BY_ITSELF = (NO_REDUCTION, FORWARD_BACKWARD, FORWARD)
 """Instruments that add nothing up."""
@@ -30,7 +30,7 @@ def refuse_what_no_sum_is_apart_in(name: str, cut: bool, over_all: bool) -> None
 
 
 def jitted_without(name: str, model: Any, state: Any, batch: Any, several: bool) -> Any:
-    """The instrument of a name, a `Traced` that is jitted; state and batch are as the step gets them, on `several`
+    """The instrument of a name, a `TracedFit` that is jitted; state and batch are as the step gets them, on `several`
     devices.
 
     REDUCTION adds up what it gets instead of examples, arrays of a row for each device.
@@ -47,20 +47,20 @@ def jitted_without(name: str, model: Any, state: Any, batch: Any, several: bool)
     return jax.jit(traced, donate_argnums=0, out_shardings=kept)
 
 
-def _each_by_itself(traced: Traced, cut: Any) -> Traced:
+def _each_by_itself(traced: TracedFit, cut: Any) -> TracedFit:
     """`traced` on every device, with its own part of a batch that is `cut` over them."""
     import jax
     from jax.sharding import PartitionSpec
 
     parts = PartitionSpec(cut.spec[0])
     whole = PartitionSpec()
-    mapped: Traced = jax.shard_map(
+    mapped: TracedFit = jax.shard_map(
         traced, mesh=cut.mesh, in_specs=(whole, parts), out_specs=(whole, whole), check_vma=False
     )
     return mapped
 
 
-def _traced(name: str, model: Any) -> Traced:
+def _traced(name: str, model: Any) -> TracedFit:
     from jax import numpy as jnp
 
     def gradients_of(state: Any, batch: Any) -> Any:
@@ -83,7 +83,7 @@ def _traced(name: str, model: Any) -> Traced:
     def nothing(besides: Any) -> Any:
         return {"loss": jnp.zeros(())}, besides
 
-    programs: dict[str, Traced] = {
+    programs: dict[str, TracedFit] = {
         NO_REDUCTION: no_reduction,
         NO_UPDATE: gradients_of,
         FORWARD_BACKWARD: gradients_of,

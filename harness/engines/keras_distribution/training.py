@@ -7,11 +7,8 @@ from typing import Any
 from harness.engines._keras.optimizers import KERAS, slot_of
 from harness.engines._keras.paced_fit import ENDLESS
 from harness.protocol.engine import GATE_UPDATES, Pace
-from harness.trial.same_work.instruments import Step
+from harness.trial.same_work.instruments import GoesOn
 from harness.trial.same_work.state import State, StateOrder
-
-GoesOn = Callable[[Iterator[Any]], tuple[Step, Iterator[Any]]]
-"""Given the batches that steps have had, what is to be done instead of the step, and with which batches."""
 
 
 class FitTraining:

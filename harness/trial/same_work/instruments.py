@@ -21,6 +21,8 @@ Step = Callable[..., Any]
 makes so many steps in a call."""
 BACKWARD = " backward"
 """What the name of an op in `Holds.work` ends with where it is part of a backward pass."""
+GoesOn = Callable[[Iterator[Any]], tuple[Step, Iterator[Any]]]
+"""Given the batches that steps have had, what is to be done instead of the step, and with which batches."""
 
 
 class TakenApart(SameWorkTrainer):

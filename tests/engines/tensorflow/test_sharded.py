@@ -1,7 +1,7 @@
 """Data that a run writes into TFRecord files because a cell asks: the same examples, written once."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,12 @@ Told = list[str]
 
 
 @pytest.fixture
-def told(tf: Any) -> Told:  # noqa: ARG001
+def told(tf: Any) -> Iterator[Told]:  # noqa: ARG001
     """What a person is told meanwhile."""
     lines: Told = []
-    TELL.set(lines.append)
-    return lines
+    before = TELL.set(lines.append)
+    yield lines
+    TELL.reset(before)
 
 
 def folder_of_cell(data_dir: Path, cell: PipelineCell = CELL) -> Path:

@@ -8,8 +8,7 @@ from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_k
 from harness.engines.horovod.loops.base import HorovodLoopKind, Made, Trained
 from harness.engines.horovod.loops.optimizer import WrappedOptimizer
 from harness.protocol.engine import Pace
-
-GoesOn = Callable[[Iterator[Any]], tuple[Callable[..., Any], Iterator[Any]]]
+from harness.trial.same_work.instruments import GoesOn
 
 
 class Fit(WrappedOptimizer):

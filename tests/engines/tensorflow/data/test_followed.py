@@ -107,7 +107,11 @@ def test_files_that_a_run_has_written_are_held_against_their_source(
     assert (found.failures, found.examples, found.order) == ((), True, True)
 
 
-def test_an_example_that_was_lost_in_writing_files_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_that_was_lost_in_writing_files_is_found(
+    tf: Any,  # noqa: ARG001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cell, write = CELL.model_copy(update={"shards": 1}), sharded.write_group
     monkeypatch.setattr(sharded, "write_group", lambda _, *given: write(WithoutTheFirst(), *given))
     make_ready(cell, tmp_path)
