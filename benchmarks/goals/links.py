@@ -10,8 +10,8 @@ The formula knows the link and no software. What that takes is measured in the s
 has neither delay nor rate: α less the formula's round trips, and 1/β as it is. Both ratios are printed, to the formula
 and to the formula with the software. Where copying overlaps with sending the latter expects too much.
 
-TCP on the hosts is Linux's own choice, CUBIC, unless another is named: trials that take turns leave their connections
-idle, and one that BBR governs sends next to nothing for 0.2 s when it goes on.
+TCP on the hosts is Linux's own choice, CUBIC, unless another is named: connections of trials that take turns rest for
+seconds, and BBR sends next to nothing for 0.2 s whenever it has seen no shorter round trip for ten.
 
     python benchmarks/goals/links.py [--blocks N] [--network A;B;…] [--congestion NAME] [--results DIR]
 
