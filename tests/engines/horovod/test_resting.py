@@ -23,7 +23,13 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture
-def gloos(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+def meetings() -> list[int]:
+    """Of all processes, at which none is there but this one."""
+    return []
+
+
+@pytest.fixture
+def gloos(monkeypatch: pytest.MonkeyPatch, meetings: list[int]) -> Iterator[Pair]:
     before = group._connections()
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as one:
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -32,6 +38,7 @@ def gloos(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
             made = group._connections() - before
             assert made == {one.fileno(), other.fileno()}
             monkeypatch.setattr(group, "_gloos", made)
+            monkeypatch.setattr(group, "mean", lambda _: meetings.append(len(meetings)))
             yield Pair(one, other)
 
 
@@ -45,6 +52,24 @@ def test_what_is_sent_meanwhile_arrives_once_the_rest_is_over(gloos: Pair) -> No
     assert gloos.other.recv(9) == b"meanwhile"
     gloos.one.sendall(b"after")
     assert gloos.has_arrived()
+
+
+def test_all_processes_meet_as_the_rest_is_over_and_none_where_it_was_broken_off(
+    gloos: Pair,  # noqa: ARG001
+    meetings: list[int],
+) -> None:
+    with group.resting():
+        assert meetings == []
+    assert meetings == [0]
+    with pytest.raises(EOFError), group.resting():
+        raise EOFError
+    assert meetings == [0]
+
+
+def test_one_process_meets_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "mean", lambda _: pytest.fail("there is no other"))
+    with group.resting():
+        pass
 
 
 def test_a_connection_that_has_been_closed_is_left_alone(gloos: Pair) -> None:
