@@ -7,12 +7,8 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.record.explain import NO_INPUT, NO_UPDATE, REDUCTION, WHOLE
-from harness.record.reading import Run, load_run
-from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
-from harness.run.request import asked_matrix
-from harness.spec import sweep_from
-from harness.spec.cell import trained
-from tests.preloaded import handed_in
+from harness.record.reading import Run
+from tests.engines.explaining import one_block
 
 pytestmark = pytest.mark.slow
 LOOPS = ("jit", "shard_map")
@@ -24,12 +20,7 @@ def run(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder: Path = tmp_path_factory.mktemp("explain")
     cell = {"strategy": ["data_parallel"], "replicas": [2], "model": ["mlp"], "batch_size": [8], "optimizer": ["sgd"]}
     axes = {"engine": ["jax"], "loop": list(LOOPS), **cell, "engine_python": f"jax={jax_python}"}
-    sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
-    matrix = asked_matrix(sweep)
-    cells = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))
-        return load_run(explain(ExplainSettings(sweep, cells), folder))
+    return one_block(folder, axes)
 
 
 @pytest.mark.parametrize("loop", LOOPS)

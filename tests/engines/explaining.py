@@ -1,0 +1,32 @@
+"""Runs of `explain` of the engines beside TensorFlow, as tests ask for them and look at them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.analysis.explain import Explanation, explanations_of
+from harness.record.reading import Run, load_run
+from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
+from harness.spec.cell import TrainingCell, trained
+from tests.preloaded import handed_in
+
+
+def one_block(folder: Path, axes: dict[str, Any], keeps: Callable[[TrainingCell], bool] = lambda _: True) -> Run:
+    """One block, with every arm, of each cell of `axes` that is kept; windows are a step or two."""
+    sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
+    matrix = asked_matrix(sweep)
+    asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
+    cells = [cell for cell in asked if keeps(cell)]
+    with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        return load_run(explain(ExplainSettings(sweep, cells), folder))
+
+
+def explanation_of(run: Run, op: str) -> Explanation:
+    """That of the one cell of a cross-device op."""
+    [one] = [one for one in explanations_of(run) if one.cell.get("cross_device_op") == op]
+    return one
