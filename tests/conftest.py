@@ -37,6 +37,8 @@ ALONE = {"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slu
 """Fixtures whose tests all run in one process of pytest-xdist, one after the other, and the name of their group:
 an import of TensorFlow, a browser or a network at a time."""
 COLLECTED_WITH_TENSORFLOW = pytest.StashKey[bool]()
+WORTH_COLLECTING = 200_000
+"""Objects made, and not let go of, since garbage was last looked for."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 # Example counts stay; a time limit for one example would only measure what else the machine does.
@@ -149,15 +151,14 @@ def _tensorflows_garbage_is_collected_between_tests(request: pytest.FixtureReque
     """And in this thread: by chance it would be in that of a replica, while a step is traced.
 
     A strategy traces its replicas in threads that wait for one another. When one of them came to destroy what an
-    earlier test had left (meshes, iterators, functions), all of them waited for one to two minutes.
+    earlier test had left (meshes, iterators, functions), all of them waited for one to two minutes. Only once enough has
+    been made to be worth a look at everything that lives: after each test that was half of what the tests computed.
     """
-    if "tf" not in request.fixturenames:
-        yield
-        return
-    gc.disable()
+    if "tf" in request.fixturenames:
+        gc.disable()
     yield
-    gc.enable()
-    gc.collect()
+    if not gc.isenabled() and gc.get_count()[0] > WORTH_COLLECTING:
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
