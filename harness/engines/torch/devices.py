@@ -169,5 +169,5 @@ def no_card_reason() -> str:
             f"PyTorch {torch.__version__} finds no GPU: it is a build for processors; the one with CUDA is in pip's "
             "default index: python -m harness engine install torch"
         )
-    remedy = f"their driver is older than a build for CUDA {of} wants, or CUDA_VISIBLE_DEVICES hides them"
+    remedy = f"the driver is older than a build for CUDA {of} wants, or CUDA_VISIBLE_DEVICES hides them"
     return not_found(f"PyTorch {torch.__version__}", remedy)

@@ -168,7 +168,7 @@ def a_build_with_cuda_that_finds_no_card_says_what_may_hide_it() -> None:
         ):
             reason = refused(lambda: place_of(request()))
     assert reason == (
-        f"PyTorch {torch.__version__} finds no GPU, though the machine shows /dev/nvidia0: their driver is older than "
+        f"PyTorch {torch.__version__} finds no GPU, though the machine shows /dev/nvidia0: the driver is older than "
         "a build for CUDA 13.0 wants, or CUDA_VISIBLE_DEVICES hides them"
     )
 

@@ -10,11 +10,13 @@ import pytest
 
 from harness.engines.torch import ENGINE
 from harness.protocol.messages import Membership
+from harness.record.trial import TrialRecord
 from harness.spec import sweep_from
 from harness.spec.expand import expand
 from harness.trial.membership import INTERFACES
 from harness.trial.same_work import meeting
-from tests.engines.sweeps import swept
+from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
+from tests.engines.torch.lent import CARDS, PEAK_BYTES
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = Path(__file__).with_name("on_cards.py")
@@ -75,10 +77,47 @@ def test_in_a_network_of_the_launchers_nccl_takes_the_interface_that_gloo_takes(
 @pytest.mark.slow
 @pytest.mark.skipif(any(Path("/dev").glob("nvidia[0-9]*")), reason="there is a GPU here")
 def test_without_a_gpu_a_sweep_on_gpus_is_records_with_the_reason(torch_python: str, tmp_path: Path) -> None:
-    asked = {"engine": ["torch"], "device": ["gpu"], "strategy": ["none", "data_parallel"], "workers": [1, 2]}
+    asked = {"engine": ["torch"], "device": ["gpu"], "strategy": ["data_parallel"], "workers": [2]}
     more = {"model": ["mlp"], "trials": 1, "engine_python": f"torch={torch_python}"}
     run = swept({**asked, **more}, tmp_path)
     assert {trial.status for trial in run.trials} == {"unsupported"}
     reasons = {str(trial.reason) for trial in run.trials}
     assert len(reasons) == 1, "every process says the same"
     assert " finds no GPU" in reasons.pop()
+
+
+@pytest.fixture(scope="module")
+def lent(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int, TrialRecord]:
+    """By the number of processes, a trial of each on two cards."""
+    asked = {"engine": ["tests.engines.torch.lent:LentTorch"], "device": ["gpu"], "model": ["mnist_cnn"]}
+    asked |= {"strategy": ["none", "data_parallel"], "workers": [1, 2, 3], "data": ["digits"], "batch_size": [8]}
+    times = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "engine_python": f"torch={torch_python}"}
+    folder = tmp_path_factory.mktemp("lent")
+    run = swept({**asked, **times}, folder, lambda cell: (cell.strategy == "none") == (cell.workers == 1))
+    return {trial.cell.shape.workers: trial for trial in run.trials}
+
+
+@pytest.mark.slow
+def test_a_trial_on_two_cards_passes_the_gate_in_their_arithmetic(lent: dict[int, TrialRecord]) -> None:
+    for processes in (1, 2):
+        must_have_passed_the_whole_gate(lent[processes])
+        assert lent[processes].executed.arithmetic == "tf32"
+
+
+@pytest.mark.slow
+def test_its_record_has_the_cards_their_memory_and_what_carried_gradients(lent: dict[int, TrialRecord]) -> None:
+    of_two = lent[2]
+    assert set(of_two.executed.operations) == {"all-reduce[gloo]"}, "which is what this group has for a card"
+    assert of_two.executed.unlike["arithmetic"] == "TF32 in convolutions alone"
+    assert (of_two.resources.physical_devices, of_two.resources.shared) == (CARDS, False)
+    assert of_two.resources.logical_devices == ["cuda:0"]
+    peaks = {processes: lent[processes].peak_device_memory_bytes for processes in (1, 2)}
+    assert peaks == {1: PEAK_BYTES, 2: 2 * PEAK_BYTES}
+
+
+@pytest.mark.slow
+def test_a_third_process_has_no_card_and_says_so_for_the_trial(lent: dict[int, TrialRecord]) -> None:
+    assert lent[3].status == "unsupported"
+    assert str(lent[3].reason).startswith(
+        "3 processes on this host need a GPU each, since NCCL refuses two on one, and "
+    )
