@@ -26,7 +26,7 @@ from harness.engines.torch.devices import Card, Processor, place_of
 from harness.environment.gpu import not_found
 from harness.errors import Unsupported
 from harness.protocol.messages import Membership, Request
-from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_UPDATE
+from harness.record.explain import BARRIER, EMPTY, FORWARD, FORWARD_BACKWARD, NO_UPDATE, REDUCTION
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import CollectiveCell
@@ -278,9 +278,14 @@ def known_gradients_and_every_instrument_are_of_the_card() -> None:
         trained = trainer("mlp")
         batch = trained._placed(trained._data.gate[0])
         [received] = trained.averaged([torch.ones(3).numpy()], 2.0)
-        losses = [trained._without(name)(*batch) for name in (NO_UPDATE, FORWARD, FORWARD_BACKWARD, EMPTY)]
+        with mock.patch.object(distributed, "all_reduce") as sends:
+            losses = [trained._without(name)(*batch) for name in (BARRIER, NO_UPDATE, FORWARD, FORWARD_BACKWARD)]
+            trained._averaging.reductions = lambda: [64, 8]
+            losses += [trained._without(name)(*batch) for name in (REDUCTION, EMPTY)]
     assert received.shape == (3,)
     assert {loss.device.type for loss in losses} == {"meta"}
+    assert [call.args[0].shape for call in sends.call_args_list] == [(1,), (16,), (2,)]
+    assert {call.args[0].device.type for call in sends.call_args_list} == {"meta"}
 
 
 @case
