@@ -49,6 +49,8 @@ _SLOWDOWNS = {
     "SwPowerCap": "power cap",
 }
 
+SLURM_GAVE = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
+
 
 def facts(root: Path = ROOT) -> Facts:
     """`gpu.count`, `gpu.source` and, for each GPU, `gpu.N.*`; sizes in bytes, clocks in MHz, power in W."""
@@ -148,6 +150,23 @@ def visible_to_cuda(
             break
         seen.add(found[0])
     return [index in seen for index in range(len(uuids))]
+
+
+def not_found(title: str, remedy: str, root: Path = ROOT) -> str:
+    """Why a framework finds no GPU here, in one line; `remedy` is what may be wrong where a driver shows some."""
+    seen = sorted(
+        f"/{path.relative_to(root)}" for name in ("nvidia[0-9]*", "kfd") for path in (root / "dev").glob(name)
+    )
+    shown = f"though the machine shows {', '.join(seen)}: {remedy}"
+    nothing = "and the machine shows none (no /dev/nvidia* or /dev/kfd)"
+    return f"{title} finds no GPU, {shown if seen else nothing}{_of_slurm()}"
+
+
+def _of_slurm() -> str:
+    """What to ask Slurm for, where it is Slurm that gave this process no GPU; it names those that it gave a step."""
+    if "SLURM_JOB_ID" not in os.environ or any(name in os.environ for name in SLURM_GAVE):
+        return ""
+    return "; Slurm gave this step none: ask for them, such as --slurm-args '--gpus-per-node=4'"
 
 
 def card_id(uuid: str | None) -> str | None:

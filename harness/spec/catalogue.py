@@ -71,6 +71,8 @@ class DeviceTraits:
     """Trials that may be alive at once; None is as many as fit memory. Of 1 no more may be asked for."""
     cores: int | None = None
     """Cores that one process without a strategy could compute on, where one device is fewer; None where it is all."""
+    past_networks: bool = False
+    """Whether processes of one host exchange past its network by any op, so that an emulated one carries nothing."""
     taken_by_import: bool = False
     """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
 

@@ -305,8 +305,8 @@ def _misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
 
 def _past_networks(catalogue: Catalogue, at: DistributedCell) -> bool:
     """Whether an emulated network would carry nothing of the combination's reductions."""
-    op = catalogue.cross_device_ops.get(at.cross_device_op)
-    return op is not None and op.past_networks and catalogue.devices[at.device].cores is None
+    op, device = catalogue.cross_device_ops.get(at.cross_device_op), catalogue.devices[at.device]
+    return device.past_networks or (op is not None and op.past_networks and device.cores is None)
 
 
 def _packings(sweep: Sweep, catalogue: Catalogue, at: DistributedCell) -> tuple[list[str], list[LeftOut]]:

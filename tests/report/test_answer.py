@@ -1,5 +1,6 @@
 """The answer in a few plain sentences."""
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -355,12 +356,16 @@ def test_two_trials_that_leave_everything_open_are_called_too_few() -> None:
 
 
 def test_float32_that_gpus_computed_as_tf32_is_said_beside_the_answer_and_in_the_table_of_what_ran() -> None:
-    def on_new_cards(record: TrialRecord) -> TrialRecord:
-        return record.model_copy(update={"executed": record.executed.model_copy(update={"arithmetic": "tf32"})})
+    def on_new_cards(record: TrialRecord, engine: str = "") -> TrialRecord:
+        told = {"arithmetic": "tf32", "engine": engine}
+        return record.model_copy(update={"executed": record.executed.model_copy(update=told)})
 
     cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
     summary = summarise(*make_run(cells, faults=False, change=on_new_cards))
     assert "float32 was computed as TF32" in "\n".join(answer_lines(summary))
     assert all(executed_words(cell).endswith("; float32 computed as TF32") for cell in summary.workloads[0].ranking)
+    assert "PyTorch" not in "\n".join(answer_lines(summary))
+    torch = summarise(*make_run(cells, faults=False, change=functools.partial(on_new_cards, engine="torch")))
+    assert "on GPUs that can, PyTorch in convolutions; " in "\n".join(answer_lines(torch))
     plain = summarise(*make_run(cells, faults=False))
     assert "TF32" not in "\n".join(answer_lines(plain))

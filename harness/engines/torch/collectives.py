@@ -1,4 +1,4 @@
-"""A collective by itself under PyTorch: each process's buffer through `torch.distributed`, over Gloo."""
+"""A collective by itself under PyTorch: each process's buffer through `torch.distributed`, over Gloo or NCCL."""
 
 import hashlib
 import math
@@ -11,7 +11,7 @@ from torch import distributed
 
 from harness.engines.torch import group
 from harness.protocol.messages import Request
-from harness.record.trial import CALL, Executed
+from harness.record.trial import CALL, Executed, Resources
 from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
 
@@ -27,10 +27,10 @@ class TorchSending(SameSending):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        group.set_up(request)
-        self._sent = torch.zeros(self.cell.elements)
+        self._device = group.set_up(request)
+        self._sent = torch.zeros(self.cell.elements, device=self._device.device)
         roots = self.cell.collective == "broadcast" and self.first == ROOT
-        self._received = self._sent if roots else torch.zeros(self._received_elements)
+        self._received = self._sent if roots else self._sent.new_zeros(self._received_elements)
 
     def fill(self, own: Sequence[Array]) -> None:
         """Nothing is received already: only a step can put it there."""
@@ -39,33 +39,47 @@ class TorchSending(SameSending):
         self._sent.copy_(torch.from_numpy(values))
 
     def step(self) -> Any:
-        """Returns when this process has its part."""
+        """Returns when this process has its part, on a card when that is on its way."""
         CALLS[self.cell.collective](self._sent, self._received)
         return self._received
 
     def wait(self, received: Any) -> None:
-        """It is done."""
+        self._device.wait()
 
     def arrays(self, received: Any) -> Sequence[Array]:
         """The one tensor."""
-        return [received.numpy()]
+        return [received.cpu().numpy()]
 
     def agree(self, value: float) -> float:
         """The mean over the processes."""
         return group.mean(value)
+
+    @property
+    def resources(self) -> Resources:
+        """The device of this process."""
+        return self._device.resources
+
+    def forget_peak(self) -> None:
+        """Of the device."""
+        self._device.forget_peak()
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """Of all processes, each of which must ask."""
+        return group.total(self._device.peak_bytes(), self.agree, self.cell.workers)
 
     def executed(self) -> Executed:
         """The call; a step has no program."""
         cell, name = self.cell, self.cell.collective.replace("_", "-")
         reduces = cell.collective == "all_reduce"
         made_of = repr((distributed.get_backend(), cell.collective, str(self._sent.dtype)))
-        return Executed(
+        found = Executed(
             operations={name: 1},
             packs=1 if reduces else 0,
             pack_bytes=[cell.size] if reduces else [],
             fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:16],
             unlike={CALL: CALLED},
         )
+        return self._device.told(found)
 
 
 def _all_reduce(sent: Any, received: Any) -> None:

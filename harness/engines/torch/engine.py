@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import re
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from harness.trial.collectives import Sending
 from harness.trial.ending import plain_ending
 from harness.trial.same_work.engine import AlikeProcesses, TrialsAlone
 
-NO_ROOM = "can't allocate memory"
-"""What PyTorch's message holds where the processor's memory has no room for a tensor."""
+NO_ROOM = re.compile("can't allocate memory|out of memory|ALLOC_FAILED", re.IGNORECASE)
+"""What PyTorch's message holds where the processor's memory or a card's has no room, for CUDA's libraries either."""
+ONE_CARD = "Duplicate GPU detected"
+"""What NCCL says of two processes that a launcher has taken to be on different hosts."""
 LACKING = re.compile("gloo does not support", re.IGNORECASE)
 """What it holds where Gloo has not got a collective, as in earlier versions."""
 LATE = ("torch._dynamo", "torch.distributed.algorithms.ddp_comm_hooks.default_hooks")
@@ -26,11 +29,17 @@ class TorchClusters(AlikeProcesses):
     title = "PyTorch"
 
     def join(self, member: Membership) -> None:
-        """Move to the process's network; the group is made where the cell is built. HarnessError with the reason."""
+        """Move to the process's network; the group is made where the cell is built. HarnessError with the reason.
+
+        In a network of the launcher's, NCCL is to take the very interface that Gloo does.
+        """
         from harness.engines.torch.group import INTERFACE
+        from harness.trial.membership import INTERFACES
         from harness.trial.same_work.meeting import enter
 
         enter(member, INTERFACE)
+        if member.namespace and INTERFACE in os.environ:
+            os.environ[INTERFACES] = f"={os.environ[INTERFACE]}"
 
 
 class Torch(TrialsAlone):
@@ -53,7 +62,8 @@ class Torch(TrialsAlone):
         return load_catalogue()
 
     def preload(self) -> dict[str, str]:
-        """PyTorch and the modules of a trial. No tensor is made: the threads of its pool would not survive a fork."""
+        """PyTorch and the modules of a trial. No tensor is made: the threads of its pool would not survive a fork, nor
+        would CUDA, which nothing of this asks for anything."""
         import numpy as np
         import torch
 
@@ -67,8 +77,10 @@ class Torch(TrialsAlone):
     def classify(self, error: Exception) -> Ending:
         """PyTorch says in words what went wrong."""
         status, reason = plain_ending(error)
-        if NO_ROOM in str(error):
+        if NO_ROOM.search(str(error)):
             return "out_of_memory", reason
+        if ONE_CARD in str(error):
+            return "unsupported", "two processes have got the same GPU, which NCCL refuses: give each host's only once"
         return ("unsupported" if LACKING.search(str(error)) else status), reason
 
     def trainer(self, request: Request) -> Trainer:

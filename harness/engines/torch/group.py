@@ -1,26 +1,39 @@
-"""The group of a trial's processes: PyTorch's store at the first one's address, and Gloo between all."""
+"""The group of a trial's processes: PyTorch's store at the first one's address; Gloo and, between cards, NCCL."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from harness.protocol.messages import Membership, Request
 from harness.trial.same_work.meeting import meet, place
+
+if TYPE_CHECKING:
+    from harness.engines.torch.devices import Processor
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
 """The variable that names the interface that Gloo exchanges over."""
 
 
-def set_up(request: Request) -> None:
-    """Give this process its threads and, where there are several, its place in the group."""
+def set_up(request: Request) -> "Processor":
+    """Give this process its device, its threads and, where there are several, its place in the group; the device.
+
+    Unsupported, with the reason, where there is no device for it.
+    """
     import torch
 
+    from harness.engines.torch.devices import place_of
+
+    device = place_of(request)
     if request.intra_op_threads:
         torch.set_num_threads(request.intra_op_threads)
     if request.inter_op_threads:
         torch.set_num_interop_threads(request.inter_op_threads)
     if request.member is not None:
-        begin(request.member, request.others_limit_s)
+        begin(request.member, request.others_limit_s, device)
+    return device
 
 
-def begin(member: Membership, limit_s: float) -> None:
-    """Make the default group; returns when every process is there.
+def begin(member: Membership, limit_s: float, device: "Processor") -> None:
+    """Make the default group, as `device` joins it; returns when every process is there.
 
     HarnessError that names who is missing after `limit_s`: PyTorch's store waits for as long as a process that has
     connected, or been connected to, says nothing, and knows no names.
@@ -34,14 +47,19 @@ def begin(member: Membership, limit_s: float) -> None:
         store = distributed.TCPStore(host, port, count, True, wait_for_workers=False, master_listen_fd=held)
     else:
         store = distributed.TCPStore(host, port, count, False)
-    distributed.init_process_group("gloo", store=store, rank=member.index, world_size=count)
+    distributed.init_process_group(store=store, rank=member.index, world_size=count, **device.joins)
 
 
 def mean(value: float) -> float:
-    """The mean over all processes of what each gives."""
+    """The mean over all processes of what each gives, which lies on the host: by Gloo."""
     import torch
     from torch import distributed
 
     found = torch.tensor([value], dtype=torch.float64)
     distributed.all_reduce(found)
     return float(found / distributed.get_world_size())
+
+
+def total(own: int | None, agree: Callable[[float], float], processes: int) -> int | None:
+    """The sum over so many processes of what each has, by how they agree on a mean; None where none is known."""
+    return None if own is None else round(agree(own) * processes)

@@ -50,7 +50,7 @@ def step_without(name: str, averaging: Averaging, counted: CountedOptimizer) -> 
         return loss
 
     if name == BARRIER:
-        number = torch.zeros(1)
+        number = _beside(averaging).new_zeros(1)
         return lambda x, y: no_reduction(x, y, lambda: distributed.all_reduce(number))
     if name == EMPTY:
         return _called_around_nothing(averaging)
@@ -70,6 +70,11 @@ def loss_of(averaging: Averaging, x: Any, y: Any) -> Any:
     return functional.cross_entropy(averaging.called(x), y)
 
 
+def _beside(averaging: Averaging) -> Any:
+    """A tensor of the device that is trained on, of which others are made there."""
+    return next(averaging.module.parameters())
+
+
 def _no_update(averaging: Averaging, optimizer: Any, x: Any, y: Any) -> Any:
     optimizer.zero_grad()
     loss = loss_of(averaging, x, y)
@@ -85,7 +90,7 @@ def _forward(averaging: Averaging, x: Any, y: Any) -> Any:
 
 def _called_around_nothing(averaging: Averaging) -> Step:
     """What is called with a batch, around a module that does nothing."""
-    nothing = torch.zeros(())
+    nothing = _beside(averaging).new_zeros(())
     averaging.module.forward = lambda _: nothing
 
     def step(x: Any, _: Any) -> Any:
@@ -97,8 +102,11 @@ def _called_around_nothing(averaging: Averaging) -> Step:
 
 def _sums_alone(averaging: Averaging) -> Step:
     """The all-reduces of a step, of tensors that are as large as what travels, as many under way at a time as there."""
-    dtype, nothing = getattr(torch, COMPRESSIONS[averaging.compression].dtype), torch.zeros(())
-    sent = [torch.zeros(size // dtype.itemsize, dtype=dtype) for size in averaging.reductions()]
+    dtype, like = getattr(torch, COMPRESSIONS[averaging.compression].dtype), _beside(averaging)
+    sent, nothing = (
+        [like.new_zeros(size // dtype.itemsize, dtype=dtype) for size in averaging.reductions()],
+        like.new_zeros(()),
+    )
 
     def step(_: Any, __: Any) -> Any:
         under_way = []

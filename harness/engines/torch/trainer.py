@@ -20,10 +20,11 @@ from harness.engines.torch.optimizers import CountedOptimizer
 from harness.engines.torch.reference import TorchShares, placed
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
-from harness.protocol.state import VariableState
-from harness.record.trial import Executed
+from harness.protocol.state import Reference, VariableState
+from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
+from harness.trial.judgement import STATE_TOLERANCE
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
@@ -48,11 +49,11 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
         refuse_what_is_tensorflows(request, self.title, "PyTorch's steps are eager here")
         cell = request.training
         self._request, self._cell = request, cell
-        group.set_up(request)
+        self._device = group.set_up(request)
         shape = architectures()[cell.model].input_shape
         ahead, share = cell.prefetch, self._share
         self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, share, thread=True)
-        self._module = built(cell.model, request.seed, CLASSES)
+        self._module = self._device.put(built(cell.model, request.seed, CLASSES))
         self._averaging = self._around(self._module)
         self._counted = CountedOptimizer(cell.optimizer, list(self._module.parameters()))
         self._names = [name for name, _ in self._module.named_parameters()]
@@ -83,9 +84,9 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
 
     def averaged(self, patterns: Sequence[Array], weight: float) -> list[Array]:
         """As gradients of a module of its own."""
-        module = _Products([torch.from_numpy(np.float32(pattern)) for pattern in patterns])
+        module = _Products([self._device.put(torch.from_numpy(np.float32(pattern))) for pattern in patterns])
         received = self._around(module).averaged(lambda called: called(weight))
-        return [gradient.numpy() for gradient in received]
+        return [gradient.cpu().numpy() for gradient in received]
 
     def state(self) -> list[VariableState]:
         """This process's weights, statistics, slots and count."""
@@ -108,16 +109,38 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
 
     @functools.cached_property
     def _single(self) -> TorchShares:
-        module = built(self._cell.model, self._request.seed, CLASSES)
-        arithmetic = COMPRESSIONS[self._op].arithmetic
-        return TorchShares(module, self._layout, OPTIMIZERS[self._cell.optimizer], self._cell.workers, arithmetic)
+        cell, module = self._cell, built(self._cell.model, self._request.seed, CLASSES)
+        met = {COMPRESSIONS[self._op].arithmetic, self._device.arithmetic(module)}
+        coarsest = max(sorted(met), key=STATE_TOLERANCE.__getitem__)
+        return TorchShares(module, self._device, self._layout, OPTIMIZERS[cell.optimizer], cell.workers, coarsest)
+
+    def reference(self, initial: Sequence[VariableState]) -> Reference:
+        """What it takes of a card is not counted."""
+        try:
+            return super().reference(initial)
+        finally:
+            self._device.forget_peak()
+
+    def synchronise(self) -> None:
+        """Return when the device has done all that it was told."""
+        self._device.wait()
+
+    @property
+    def resources(self) -> Resources:
+        """The device of this process."""
+        return self._device.resources
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """Of all processes, each of which must ask."""
+        return group.total(self._device.peak_bytes(), self.agree, self._cell.workers)
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""
         self._run(pace, lambda loss: MeanLoss(loss, self.agree))
 
     def _placed(self, share: Any) -> tuple[Any, Any]:
-        return placed(*share)
+        x, y = placed(*share)
+        return self._device.put(x), self._device.put(y)
 
     def _without(self, name: str) -> Step:
         return step_without(name, self._averaging, self._counted)
@@ -148,20 +171,22 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
         self._counted.optimizer.zero_grad()
         with self._averaging.unsynchronised():
             loss_of(self._averaging, x, y).backward()
+        self._device.wait()
 
     def _write(self, folder: Path) -> None:
         """As PyTorch's tutorials do it. Of statistics each process has its own, and DDP gives all the first one's."""
         torch.save({"model": self._module.state_dict(), **self._counted.state_dict()}, folder / STATE)
 
     def _read(self, folder: Path) -> None:
-        found = torch.load(folder / STATE, weights_only=True)
+        found = torch.load(folder / STATE, map_location=self._device.device, weights_only=True)
         self._module.load_state_dict(found.pop("model"))
         self._counted.load_state_dict(found)
 
     def executed(self) -> Executed:
         """The reductions of a step, and the input."""
         found = inspect(self._averaging, self._counted.optimizer, self._data.stages, self._remarks)
-        return found if self._holds is None else of_instrument(found, self._instrument, self._holds)
+        found = found if self._holds is None else of_instrument(found, self._instrument, self._holds)
+        return self._device.told(found, self._module)
 
 
 class _Products(nn.Module):  # type: ignore[misc]  # PyTorch is not there to be looked at
@@ -180,4 +205,4 @@ class _Products(nn.Module):  # type: ignore[misc]  # PyTorch is not there to be 
 
 def _copy(_kind: str, array: Any) -> tuple[Array, ...]:
     """Copied: a step overwrites it."""
-    return (np.array(array.detach() if isinstance(array, torch.Tensor) else np.int32(array)),)
+    return (np.array(array.detach().cpu() if isinstance(array, torch.Tensor) else np.int32(array)),)

@@ -11,7 +11,7 @@ from harness.trial.same_work.architectures import unknown as unknown_model
 from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives, unknown
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
-VIRTUAL_CPU = "virtual-cpu"
+VIRTUAL_CPU, GPU = "virtual-cpu", "gpu"
 NONE = "none"
 LEVERS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers", "model"})
 """Keys by which `explain` advises; those of packing are an engine's own."""
@@ -29,10 +29,12 @@ def replicas_are_processes(
     first: str,
     instruments: Mapping[str, Collection[str]] = MappingProxyType({}),
     cycles: bool = False,
+    cards: Collection[DeviceTraits] = (),
 ) -> Catalogue:
     """The catalogue of an engine whose replicas are a process each: what a step `alone` is, by what gradients are
     averaged, and the summaries of its ops and loops, of which `first` is that of a spec that names none; `instruments`
-    are those of `explain` that it has in a loop; `cycles` as in StrategyTraits."""
+    are those of `explain` that it has in a loop; `cycles` as in StrategyTraits; `cards` are its devices beside the
+    processor."""
     strategies = (
         StrategyTraits(NONE, alone, max_replicas=1, instruments=bool(instruments)),
         StrategyTraits(
@@ -45,12 +47,12 @@ def replicas_are_processes(
             collectives=True,
             instruments=bool(instruments),
             cycles=cycles,
-            devices=(VIRTUAL_CPU,),
+            devices=(VIRTUAL_CPU, *(card.name for card in cards)),
         ),
     )
     ordered = {name: loops[name] for name in sorted(loops, key=lambda name: name != first)}
     levers = {"bytes_per_pack", *(["cycle_time"] if cycles else [])}
-    return catalogue_of("the processor, shared by processes", strategies, ops, ordered, instruments, levers)
+    return catalogue_of("the processor, shared by processes", strategies, ops, ordered, instruments, levers, cards)
 
 
 def _traits(_name: str) -> ModelTraits:
@@ -64,11 +66,13 @@ def catalogue_of(
     loops: Mapping[str, str],
     instruments: Mapping[str, Collection[str]] = MappingProxyType({}),
     levers: Collection[str] = (),
+    cards: Collection[DeviceTraits] = (),
 ) -> Catalogue:
-    """The catalogue of an engine: its one device, its strategies, the summaries of its ops and loops, the instruments
-    of each loop, and keys by which `explain` advises beside LEVERS."""
+    """The catalogue of an engine: its processor as a device and the `cards` beside it, its strategies, the summaries of
+    its ops and loops, the instruments of each loop, and keys by which `explain` advises beside LEVERS."""
+    processor = DeviceTraits(VIRTUAL_CPU, device, cores=usable_cores())
     return Catalogue(
-        devices={VIRTUAL_CPU: DeviceTraits(VIRTUAL_CPU, device, cores=usable_cores())},
+        devices={traits.name: traits for traits in (processor, *cards)},
         strategies={traits.name: traits for traits in strategies},
         cross_device_ops={name: CrossDeviceOpTraits(name, summary) for name, summary in ops.items()},
         models={name: architecture.summary for name, architecture in architectures().items()},

@@ -4,18 +4,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cards import cards_in_use
+from harness.environment.gpu import not_found
 from harness.record.trial import Resources
 from harness.spec.catalogue import DeviceTraits
 
 if TYPE_CHECKING:
     from harness.protocol.messages import Membership, Request
-
-
-SLURM_GAVE = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 @dataclass(frozen=True)
@@ -117,18 +114,6 @@ def no_gpu_reason() -> str | None:
         return None
     if not tf.test.is_built_with_cuda() and not tf.test.is_built_with_rocm():
         return "TensorFlow finds no GPU: this build of TensorFlow has no GPU support"
-    seen = [str(path) for pattern in ("nvidia[0-9]*", "kfd") for path in Path("/dev").glob(pattern)]
-    if seen:
-        return (
-            "TensorFlow finds no GPU, though the machine shows "
-            f"{', '.join(sorted(seen))}: its CUDA libraries are missing or do not match "
-            f"(pip install 'tensorflow[and-cuda]'){_of_slurm()}"
-        )
-    return f"TensorFlow finds no GPU, and the machine shows none (no /dev/nvidia* or /dev/kfd){_of_slurm()}"
-
-
-def _of_slurm() -> str:
-    """What to ask Slurm for, where it is Slurm that gave this process no GPU; it names those that it gave a step."""
-    if "SLURM_JOB_ID" not in os.environ or any(name in os.environ for name in SLURM_GAVE):
-        return ""
-    return "; Slurm gave this step none: ask for them, such as --slurm-args '--gpus-per-node=4'"
+    return not_found(
+        "TensorFlow", "its CUDA libraries are missing or do not match (pip install 'tensorflow[and-cuda]')"
+    )

@@ -15,6 +15,7 @@ from harness.engines.tensorflow.devices import base, device_kinds, gpu
 from harness.engines.tensorflow.devices.base import Devices
 from harness.engines.tensorflow.server import server_config
 from harness.engines.tensorflow.strategies import strategies
+from harness.environment.gpu import SLURM_GAVE
 from harness.errors import Unsupported
 from harness.protocol.messages import Membership, Request
 from tests.record.examples import cell
@@ -229,7 +230,7 @@ def test_where_slurm_gave_a_step_no_gpu_the_reason_says_how_to_ask_for_them(
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert "Slurm" not in str(base.no_gpu_reason())
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    for name in base.SLURM_GAVE:
+    for name in SLURM_GAVE:
         monkeypatch.delenv(name, raising=False)
     assert str(base.no_gpu_reason()).endswith("ask for them, such as --slurm-args '--gpus-per-node=4'")
     monkeypatch.setenv("SLURM_STEP_GPUS", "0,1")
