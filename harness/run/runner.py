@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from harness.environment import facts, other_machine, warnings
 from harness.environment.commits import telling_unignored
+from harness.environment.limits import usable_cores
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import Machine, RunManifest
 from harness.record.reading import load_manifest
@@ -100,23 +101,36 @@ def carry_out(run: LiveRun[_Listener], new: bool) -> None:
 
 
 def _prepare(run: LiveRun[_Listener], arms: Sequence[Arm]) -> None:
-    """Make each data set ready once in each place; the run says what becomes of what has none.
+    """Make each data set ready once in each place, and then the files that cells ask for of it, a process a core at a
+    time; the run says what becomes of what has none.
 
     A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
     """
-    done: set[tuple[DataKey, int]] = set()
+    wanted: dict[tuple[DataKey, int], Arm] = {}
     for arm in arms:
-        key = data_key(arm.request), id(arm.zygote)
-        if arm.request.cell.data_set is None or key in done or launchers()[arm.request.launcher].elsewhere:
-            continue
-        done.add(key)
-        slot = Slot(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")
-        limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
-        task = LiveTrial(arm.request.cell, slot, arm.zygote, preparation(arm.request), limit_s, run.interrupts)
-        task.start()
-        task.finish_task()
-        if task.status != "ok":
-            run.without_data(arm, task)
+        if arm.request.cell.data_set is not None and not launchers()[arm.request.launcher].elsewhere:
+            wanted.setdefault((data_key(arm.request), id(arm.zygote)), arm)
+    first: dict[tuple[str | None, str, int], Arm] = {}
+    rest, cores = [], usable_cores()
+    for ((data_set, _, folder), place), arm in wanted.items():
+        if first.setdefault((data_set, folder, place), arm) is not arm:  # which makes what the others read
+            rest.append(arm)
+    side_by_side = [rest[at : at + cores] for at in range(0, len(rest), cores)]
+    for some in [*([arm] for arm in first.values()), *side_by_side]:
+        tasks = [_begun(run, arm) for arm in some]
+        for arm, task in zip(some, tasks, strict=True):
+            task.finish_task()
+            if task.status != "ok":
+                run.without_data(arm, task)
+
+
+def _begun(run: LiveRun[_Listener], arm: Arm) -> LiveTrial:
+    """The process that makes an arm's data ready."""
+    slot = Slot(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")
+    limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
+    task = LiveTrial(arm.request.cell, slot, arm.zygote, preparation(arm.request), limit_s, run.interrupts)
+    task.start()
+    return task
 
 
 @contextlib.contextmanager

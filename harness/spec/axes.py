@@ -23,6 +23,7 @@ BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Cache = Literal["auto", "none", "memory", "file"]
 FileCompression = Literal["none", "gzip", "zlib"]
+AutoShard = Literal["off", "data", "file"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]
 
@@ -57,6 +58,7 @@ ENGINE = "tensorflow"
 """What trains where nobody says."""
 SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
+SHARERS = Takers(lambda traits: traits.multi_worker and not traits.parameter_servers, "has workers that share an input")
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
@@ -93,6 +95,11 @@ def is_own_code(value: str) -> bool:
 def _one_replica(cell: "Axes") -> bool:
     """It has nothing to reduce."""
     return cell.replicas * cell.workers == 1
+
+
+def _one_worker(cell: "Axes") -> bool:
+    """It has nobody to share an input with."""
+    return cell.workers == 1
 
 
 def _one_process(cell: "Axes") -> bool:
@@ -310,6 +317,13 @@ class Axes(BaseModel):
         label=lambda cell: cell.compression if cell.compression != "none" else "",
         tried=("none", "gzip"), tried_with={"shards": 2}, shown_by=INPUT,
     )] = "none"
+    autoshard: Annotated[AutoShard, Axis(
+        help="how workers share the input: {names}; off gives each its own examples by their numbers, before they are "
+        "decoded; data has each make every global batch and keep its part; file gives each its own files, of shards or "
+        "tfrecord:GLOB", asked=("off",), takers=SHARERS, base="off", rank=lambda policy: (policy != "off", policy),
+        competes=True, idle=_one_worker, tried=("data", "file"),
+        tried_with={**TWO_WORKERS, "shards": 2, "cache": "none"}, shown_by=INPUT,
+    )] = "off"
     engine: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "

@@ -21,7 +21,7 @@ class LeftOut:
 
 def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
     """Why the input cannot be had as it is asked for, or what is asked would do nothing; None where it can."""
-    return _unserved(catalogue, at) or _unwritten(catalogue, at)
+    return _unserved(catalogue, at) or _unwritten(catalogue, at) or _unshared(catalogue, at)
 
 
 def on_device(data: str) -> str:
@@ -56,6 +56,39 @@ def _unwritten(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut
         reason = "they lie in files: python -m harness prepare writes their source into as many as you want"
     elif is_own_code(at.data):
         reason = f"a function may give others each time: python -m harness prepare {at.data} FOLDER writes them once"
-    elif any(map(catalogue.has_pipeline, catalogue.data)) and not catalogue.has_pipeline(at.data):
+    elif _stays_on_device(catalogue, at.data):
         reason = on_device(at.data)
     return None if reason is None else LeftOut(f"{at.data} in {plural(at.shards, 'shard')}", reason)
+
+
+def _stays_on_device(catalogue: Catalogue, data: str) -> bool:
+    """Whether data have no pipeline where others have one; of an engine without any nothing is said."""
+    return any(map(catalogue.has_pipeline, catalogue.data)) and not catalogue.has_pipeline(data)
+
+
+def _unshared(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why several workers would not have each example once between them, or none of them anything to share."""
+    if not isinstance(at, TrainingCell) or at.ps or (at.workers == 1 and at.autoshard == "off"):
+        return None
+    reason, policy = None, at.autoshard
+    if policy != "off" and _stays_on_device(catalogue, at.data):
+        reason = on_device(at.data)
+    elif at.workers == 1:
+        reason = "one worker reads everything itself: --workers 2, or more"
+    elif not at.deterministic and (policy == "data" or (policy == "off" and at.interleave > 1)):
+        reason = "workers share examples by their order, which nothing keeps: --deterministic true"
+    elif policy == "file":
+        reason = _files_unshared(at)
+    return None if reason is None else LeftOut(f"{at.data}, {plural(at.workers, 'worker')}, autoshard {policy}", reason)
+
+
+def _files_unshared(at: TrainingCell) -> str | None:
+    """Why files cannot be shared among the workers. How many files of the user's own there are, their trials see."""
+    if not at.shards and not at.data.startswith(FILES):
+        return f"they do not lie in TFRecord files: --shards {at.workers}, or more"
+    if at.cache != "none":
+        return "after the first pass every example would come from the cache: --cache none"
+    if at.shards % at.workers:
+        several = (at.shards // at.workers + 1) * at.workers
+        return f"{plural(at.shards, 'file')} are not as many for each worker: --shards {several}"
+    return None

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
@@ -223,22 +225,31 @@ def test_a_way_that_is_not_installed_is_refused_with_what_installs_it(
 
 
 @pytest.fixture(scope="module")
-def photographs(folder: Path) -> Path:
+def temporary(folder: Path) -> Path:
+    """The temporary folder of the processes that the next two start."""
+    made = folder / "temporary"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def photographs(folder: Path, temporary: Path) -> Path:
     """Prepared crops, compressed, in four files."""
-    done = run(
-        "prepare", "photographs:64", "crops", "--shards=4", "--compression=gzip", "--data-dir=data", folder=folder
-    )
+    asked = ["photographs:64", "crops", "--shards=4", "--compression=gzip", "--data-dir=data"]
+    with mock.patch.dict(os.environ, TMPDIR=str(temporary)):
+        done = run("prepare", *asked, folder=folder)
     assert done.returncode == 0, done.stderr
     return folder / "crops"
 
 
 @pytest.fixture(scope="module")
-def swept(folder: Path, photographs: Path) -> Run:
+def swept(folder: Path, photographs: Path, temporary: Path) -> Run:
     """A sweep over prepared files, alone, on two replicas and on two workers, without a cache, four side by side."""
     small = [flag for flag in SMALL if not flag.startswith("--data")]
     axes = ["--strategy=none,mirrored,multi_worker_mirrored", "--replicas=2", "--workers=1,2", "--cache=none"]
     asked = [*axes, "--interleave=4", f"--data=tfrecord:{photographs.name}", "--intra-op-threads=2"]
-    done = run("sweep", *small, *asked, folder=folder)
+    with mock.patch.dict(os.environ, TMPDIR=str(temporary)):
+        done = run("sweep", *small, *asked, folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")
 
@@ -250,6 +261,11 @@ def test_training_on_prepared_files_passes_the_gate_alone_on_replicas_and_on_wor
         assert (trial.status, trial.reason) == ("ok", None)
         assert trial.checks.complete
         assert trial.executed.input[:3] == ["TensorSlice", "ParallelInterleave(4, 4 files, gzip)", "Map"]
+
+
+@pytest.mark.usefixtures("swept")
+def test_processes_that_end_at_once_leave_nothing_in_the_temporary_folder(temporary: Path) -> None:
+    assert not list(temporary.iterdir()), "AutoGraph has written down a function of the harness's own"
 
 
 def test_a_sweep_over_shards_writes_what_prepare_writes_once_and_passes_every_gate(

@@ -192,6 +192,35 @@ def test_data_that_are_not_written_into_files_are_refused_with_the_remedy(
         expand(sweep_from({**work, **asked}), catalogue_of())
 
 
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"workers": [1], "autoshard": ["data"]}, "1 worker, autoshard data: .* itself: --workers 2, or more"),
+        ({"data": ["synthetic"], "autoshard": ["data"]}, "without a pipeline: give other data"),
+        ({"deterministic": [False], "autoshard": ["data"]}, "by their order, .*: --deterministic true"),
+        ({"deterministic": [False], "interleave": [2], "shards": [2]}, "autoshard off: .*: --deterministic true"),
+        ({"autoshard": ["file"]}, "digits, 2 workers, autoshard file: .* no.* TFRecord files: --shards 2, or more"),
+        ({"autoshard": ["file"], "shards": [2]}, "would come from the cache: --cache none"),
+        ({"autoshard": ["file"], "shards": [3], "cache": ["none"]}, "3 files are not as many .*: --shards 4"),
+        ({"autoshard": ["file"], "shards": [1], "cache": ["none"]}, "1 file are not as many .*: --shards 2"),
+    ],
+)
+def test_an_input_that_workers_could_not_share_is_refused_with_the_remedy(asked: dict[str, Any], reason: str) -> None:
+    several = {"strategy": ["multi_worker_mirrored"], "workers": [2]}
+    with pytest.raises(UsageError, match=f"^no combination is left to run .*{reason}"):
+        expand(sweep_from({**several, **asked}), catalogue_of())
+
+
+def test_a_sharing_of_the_input_is_of_strategies_with_workers_and_others_are_measured_without() -> None:
+    asked = {"strategy": ["none", "multi_worker_mirrored"], "workers": [2], "shards": [2], "cache": ["none"]}
+    matrix = expand(sweep_from({**asked, "autoshard": ["off", "data", "file"]}), catalogue_of())
+    shared = {(cell.get("strategy"), cell.get("autoshard")) for cell in matrix.cells}
+    assert shared == {("none", "off"), *(("multi_worker_mirrored", policy) for policy in ("off", "data", "file"))}
+    for strategy in ("mirrored", "parameter_server"):
+        with pytest.raises(UsageError, match=r"^autoshard: .* no strategy of this sweep has workers that share"):
+            expand(sweep_from({"strategy": [strategy], "autoshard": ["data"]}), catalogue_of())
+
+
 def test_an_engine_that_writes_no_files_says_so_itself_and_keeps_the_cell() -> None:
     matrix = expand(sweep_from({"engine": ["torch"], "strategy": ["none"], "shards": [0, 2]}), catalogue_of("torch"))
     assert {cell.get("shards") for cell in matrix.cells} == {0, 2}

@@ -55,6 +55,7 @@ FLAGS = {
     "data_service": "2",
     "shards": "8",
     "compression": "gzip",
+    "autoshard": "file",
     "inter_op_threads": "8",
     "gpu_memory_mb": "512",
     "tpu": "grpc://10.0.0.2:8470",
@@ -116,6 +117,7 @@ deterministic = false
 data_service = 2
 shards = 8
 compression = "gzip"
+autoshard = "file"
 inter_op_threads = 8
 gpu_memory_mb = 512
 tpu = "grpc://10.0.0.2:8470"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data import load_source
-from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.base import DataInfo, Source, length_of
 from harness.engines.tensorflow.data.folder import FolderSource
 from harness.engines.tensorflow.structures import only
 from harness.errors import StorageError, UsageError
@@ -85,7 +85,7 @@ def _counted(name: str, dataset: "tf.data.Dataset") -> int:
 
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
         raise UsageError(f"source: '{name}' never ends, expected one pass over its examples")
-    count = _length_of(dataset)
+    count = length_of(dataset)
     if not count:
         raise UsageError(f"source: '{name}' has no examples")
     return count
@@ -222,7 +222,8 @@ def _pass_over(source: Source, data_dir: Path) -> "tf.data.Dataset":
 
     dataset = source.examples(data_dir)
     if source.encoded:
-        dataset = dataset.map(lambda x, y: (source.decoded(x), y), num_parallel_calls=tf.data.AUTOTUNE)
+        decoded = tf.autograph.experimental.do_not_convert(lambda x, y: (source.decoded(x), y))
+        dataset = dataset.map(decoded, num_parallel_calls=tf.data.AUTOTUNE)
     options = tf.data.Options()
     options.autotune.enabled = False  # as in a trial
     return dataset.with_options(options)
@@ -241,12 +242,5 @@ def _fitting_count(dataset: "tf.data.Dataset") -> int:
 def _timed(dataset: "tf.data.Dataset", count: int) -> tuple[int, float]:
     """How many of the first `count` examples there are, and the seconds that reading them took."""
     began = time.perf_counter()
-    done = _length_of(dataset.take(count))
+    done = length_of(dataset.take(count))
     return done, time.perf_counter() - began
-
-
-def _length_of(dataset: "tf.data.Dataset") -> int:
-    """How many examples there are, by reading them all."""
-    import numpy as np
-
-    return int(dataset.reduce(np.int64(0), lambda so_far, *_: so_far + 1))

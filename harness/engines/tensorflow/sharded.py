@@ -56,6 +56,17 @@ def source_of(cell: Cell, data_dir: Path) -> Source:
     return origin if files is None else WrittenSource(origin, folder_of(origin, data_dir, files))
 
 
+def must_be_shared_evenly(source: Source, workers: int) -> None:
+    """Unsupported where the files that a source is read from are not as many for each worker: one would train on its
+    examples more often."""
+    count = len(source.files) if isinstance(source, TfrecordSource) else 0
+    if not count or count % workers:
+        raise Unsupported(
+            f"autoshard: '{source.name}' lies in {plural(count, 'TFRecord file')}, not as many for each of {workers} "
+            "workers: prepare it into others, or use --autoshard data"
+        )
+
+
 def make_ready(cell: Cell, data_dir: Path) -> None:
     """Make or download the cell's data, and write the files that it asks for. A second call costs a pass over both.
 

@@ -15,7 +15,7 @@ from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
-from harness.engines.tensorflow.sharded import source_of
+from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.structures import Batch, Shapes, only, stacked
 from harness.engines.tensorflow.workloads import (
@@ -111,11 +111,28 @@ class Training:
         return parts
 
     def own_dataset(self) -> "tf.data.Dataset":
-        """This worker's part of `dataset`, a batch for one replica at a time, and of the endless rest its own shard."""
+        """This worker's part of `dataset`, a batch for one replica at a time: of the gate's batches its own, whoever
+        shares the endless rest."""
         import tensorflow as tf
 
-        gate = tf.data.Dataset.from_tensor_slices(self.own_parts(self.batches))
-        return gate.concatenate(self.endless(self.cell.replica_batch_size, (self.worker, self.cell.workers)))
+        cell, gate = self.cell, tf.data.Dataset.from_tensor_slices(self.own_parts(self.batches))
+        if cell.autoshard == "off":
+            return gate.concatenate(self.endless(cell.replica_batch_size, (self.worker, cell.workers)))
+        return gate.concatenate(self._autosharded())
+
+    def _autosharded(self) -> "tf.data.Dataset":
+        """What `tf.distribute` makes for this worker of an endless pipeline of global batches, by the cell's policy."""
+        import tensorflow as tf
+
+        asked = tf.data.Options()
+        asked.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy[
+            self.cell.autoshard.upper()
+        ]
+        everything = self.endless(self.cell.global_batch_size).with_options(asked)
+        [own] = self.strategy.experimental_distribute_dataset(everything)._cloned_datasets
+        self.input[:] = stages_of(own)
+        made: tf.data.Dataset = own
+        return made
 
     def dataset(self) -> "tf.data.Dataset":
         """The gate's batches, then the endless pipeline: one path for what is proved and what is timed."""
@@ -171,6 +188,8 @@ def build(request: Request) -> Training:
     strategy = kind.build(cell, devices, build_op(cell))
     devices = kind.devices_of(strategy, devices)
     source = source_of(cell, Path(request.data_dir))
+    if cell.autoshard == "file":
+        must_be_shared_evenly(source, cell.workers)
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")

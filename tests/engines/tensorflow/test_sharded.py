@@ -1,9 +1,11 @@
 """Data that a run writes into TFRecord files because a cell asks: the same examples, written once."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,17 @@ from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.pipeline import endless_examples, plain_pass
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.data.store import TELL
-from harness.engines.tensorflow.sharded import folder_of, make_ready, source_of
+from harness.engines.tensorflow.devices import Devices
+from harness.engines.tensorflow.sharded import folder_of, make_ready, must_be_shared_evenly, source_of
+from harness.engines.tensorflow.training import Training
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.shards import kept_at
 from harness.record.tfrecords import FEATURES, Features
+from harness.spec.axes import AutoShard
 from harness.spec.pipeline import PipelineCell
 from tests.disks import disk_of
+from tests.record.examples import cell as training_cell
 
 CELL = PipelineCell(
     device="virtual-cpu", model="mlp", data="photographs:12", batch_size=4, shards=3, compression="gzip", cache="none"
@@ -228,3 +234,72 @@ def test_an_image_that_is_none_is_the_datas_fault_and_named(tmp_path: Path) -> N
 def test_reading_files_that_no_run_has_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"^data: 'photographs:12' is not prepared under"):
         source_of(CELL, tmp_path)
+
+
+WORKERS, STEPS = 2, 3
+
+
+def strategy_of_worker(tf: Any, index: int, replicas: int) -> Any:
+    """By which `tf.distribute` gives one of two workers its input, as MultiWorkerMirroredStrategy does."""
+    from tensorflow.python.distribute import input_lib
+
+    def distribute(dataset: Any) -> Any:
+        in_sync = WORKERS * replicas
+        context = tf.distribute.InputContext(WORKERS, index, in_sync)
+        place = input_lib.InputWorkers([("/device:CPU:0", ["/device:CPU:0"] * replicas)])
+        alone = tf.distribute.OneDeviceStrategy("/device:CPU:0")
+        return input_lib.DistributedDataset(place, alone, dataset, num_replicas_in_sync=in_sync, input_context=context)
+
+    return SimpleNamespace(experimental_distribute_dataset=distribute)
+
+
+def worker_of(tf: Any, index: int, data_dir: Path, autoshard: AutoShard, replicas: int) -> Training:
+    """One of two workers that train on 24 photographs in four files, in three steps a pass."""
+    batch = 24 // (STEPS * WORKERS * replicas)
+    keys = {"data": "photographs:24", "shards": 4, "cache": "none", "autoshard": autoshard, "batch_size": batch}
+    several = {"strategy": "multi_worker_mirrored", "workers": WORKERS, "replicas": replicas}
+    asked = training_cell(**keys, **several, global_batch_size=24 // STEPS)
+    make_ready(asked, data_dir)
+    member = SimpleNamespace(index=index)
+    request: Any = SimpleNamespace(training=asked, member=member, data_dir=str(data_dir), seed=1, scratch="")
+    gate = [(np.full((24 // STEPS, 8, 8, 3), number, np.float32), np.zeros(24 // STEPS, np.int32)) for number in (7, 9)]
+    strategy, unused = strategy_of_worker(tf, index, replicas), None
+    devices, source = Devices(("/device:CPU:0",), 1, False), source_of(asked, data_dir)
+    built: Any = (request, devices, strategy, *[unused] * 4, source, (8, 8, 3), 2, gate)
+    return Training(*built)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("autoshard", ["off", "data", "file"])
+@pytest.mark.usefixtures("told")
+def test_workers_have_the_gates_batches_and_then_each_example_of_a_pass_once_whoever_shares_it(
+    tf: Any, tmp_path: Path, autoshard: AutoShard, replicas: int
+) -> None:
+    seen: list[bytes] = []
+    for index in range(WORKERS):
+        of = worker_of(tf, index, tmp_path, autoshard, replicas)
+        images = [x for x, _ in of.own_dataset().take((2 + STEPS) * replicas).as_numpy_iterator()]
+        assert {image.shape for image in images} == {(24 // (STEPS * WORKERS * replicas), 8, 8, 3)}
+        assert [float(image.mean()) for image in images[: 2 * replicas]] == [7.0] * replicas + [9.0] * replicas
+        seen += [one.tobytes() for image in images[2 * replicas :] for one in image]
+        shared = [stage for stage in of.input if stage.startswith(("Shard", "AutoShard"))]
+        assert shared == (["Shard(2)"] if autoshard == "off" else [f"AutoShard({autoshard}, 2 workers)"])
+    every = plain_pass(of.source, tmp_path, (8, 8, 3), None).as_numpy_iterator()
+    assert Counter(seen) == Counter(x.tobytes() for x, _ in every)
+    assert len(set(seen)) == 24
+
+
+def test_a_policy_is_told_only_where_the_graph_has_its_cut(tf: Any, tmp_path: Path) -> None:
+    of = worker_of(tf, 0, tmp_path, "data", 1)
+    whole = of.endless(8)
+    shared = of.strategy.experimental_distribute_dataset(whole)._cloned_datasets[0]
+    assert stages_of(shared)[-1] == "AutoShard(file, 2 workers)", "nobody has asked: TensorFlow takes the files"
+
+
+@pytest.mark.usefixtures("told")
+def test_files_that_are_not_as_many_for_each_worker_are_not_shared(tmp_path: Path) -> None:
+    make_ready(CELL, tmp_path)
+    mine = load_source(f"tfrecord:{folder_of_cell(tmp_path)}")
+    must_be_shared_evenly(mine, 3)
+    with pytest.raises(Unsupported, match=r"^autoshard: 'tfrecord:.*' lies in 3 TFRecord files, not as many for each"):
+        must_be_shared_evenly(mine, 2)

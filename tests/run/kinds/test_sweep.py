@@ -1,6 +1,7 @@
 """A sweep from its plan to its last record: what is run again, and what is not."""
 
 import itertools
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,28 @@ def test_data_are_prepared_here_only_for_trials_that_run_here(
     bench = Bench(tmp_path, [TWO], sweep={"launcher": launcher})
     bench.start()
     assert [request.task for request in bench.zygote.spawned] == tasks
+
+
+def test_files_of_several_numbers_are_written_beside_each_other_once_the_first_has_made_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.runner.usable_cores", lambda: 2)
+    meet, met = threading.Barrier(2, timeout=20), []
+
+    def plays(request: Request) -> Play:
+        def waits(_: Actor) -> None:
+            assert request.cell.data_files is not None
+            if request.cell.data_files.shards > 1:
+                meet.wait()
+            met.append(request.cell.data_files.shards)
+
+        return Play(happens=waits) if request.task == "prepare" else Play()
+
+    cells = [cell(shards=number) for number in (1, 2, 3)]
+    run = Bench(tmp_path, cells, plays).start()
+    assert met[0] == 1
+    assert sorted(met) == [1, 2, 3]
+    assert {record.status for record in run.trials} == {"ok"}
 
 
 def test_a_base_case_that_is_unsupported_is_not_tried_in_later_blocks_either(tmp_path: Path) -> None:

@@ -34,6 +34,16 @@ class DataInfo:
     labelled: bool = True
 
 
+def length_of(dataset: "tf.data.Dataset") -> int:
+    """How many examples there are, by reading them all."""
+    import numpy as np
+    import tensorflow as tf
+
+    # AutoGraph would leave a file in the temporary folder of each process that ends at once, as trials do.
+    one_more = tf.autograph.experimental.do_not_convert(lambda so_far, *_: so_far + 1)
+    return int(dataset.reduce(np.int64(0), one_more))
+
+
 class Source(ABC):
     """Examples by name. Every method may raise HarnessError, one line with reason and remedy."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from harness.engines.tensorflow.data.base import length_of
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ def cached(
     Where it is to be filled `at_once`, that is done here, but for a function that is being traced: there the first pass
     fills it. UsageError where nobody knows the `count` of examples, of which there may be no end.
     """
-    import numpy as np
     import tensorflow as tf
 
     if kind == "none":
@@ -39,7 +39,7 @@ def cached(
     kept = examples.cache(_file_in(scratch or tempfile.gettempdir()) if kind == "file" else "")
     if at_once and tf.executing_eagerly():
         with tf.device("CPU:0"):
-            kept.reduce(np.int64(0), lambda so_far, *_: so_far + 1)
+            length_of(kept)
     return kept
 
 

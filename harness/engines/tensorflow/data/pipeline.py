@@ -110,7 +110,7 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     of more.
 
     In `stages` without a cache `parallel_calls` of them, or as many as there are processors, hold an example each, or a
-    block.
+    block. Where `tf.distribute` shares the input, a global batch waits that is being cut, and a part of one.
     """
     if source.on_device:
         return 0
@@ -119,7 +119,10 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
     each = _block(input_shape) if "Unbatch" in stages else 1
     examples = calls * each if not servers else servers * (calls * each + HELD_BY_WORKER)
-    return cell.prefetch + 2 * max(1, cell.device_prefetch) + math.ceil(examples / batch)
+    waiting = cell.prefetch
+    if cell.autoshard != "off":  # of its own files a worker makes global batches, each of which lasts it several steps
+        waiting = (waiting + 1) * (cell.workers if cell.autoshard == "file" else 1) + 1
+    return waiting + 2 * max(1, cell.device_prefetch) + math.ceil(examples / batch)
 
 
 def ahead_on_device(dataset: "tf.data.Dataset", device: str, batches: int) -> "tf.data.Dataset":

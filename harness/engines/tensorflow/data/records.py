@@ -32,7 +32,9 @@ def records(files: Sequence[str], compression: str = "", at_once: int = 1, in_or
     if at_once <= 1:
         return tf.data.TFRecordDataset(list(files), compression_type=compression)
     return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type=compression),
+        tf.autograph.experimental.do_not_convert(
+            lambda file: tf.data.TFRecordDataset(file, compression_type=compression)
+        ),
         cycle_length=at_once,
         block_length=1,
         num_parallel_calls=at_once,

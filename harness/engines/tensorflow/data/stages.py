@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 SIZES = ("_buffer_size", "_batch_size", "_num_shards", "_num_parallel_calls")
 """Of a stage, what its size is called."""
 
+POLICIES = {"TensorSliceDataset": "file", "RebatchDataset": "data"}
+"""What is cut among workers, names of files or parts of batches, and the policy that does it."""
+
 SERVED = "served"
 """Of what a tf.data service gives, what its workers make: to TensorFlow it is a source."""
 
@@ -54,7 +57,7 @@ def _name(stage: Any) -> str:
     sizes = (getattr(stage, size, None) for size in SIZES)
     known = [tf.get_static_value(size) for size in sizes if size is not None]
     said = [str(int(size)) for size in known[:1] if size is not None and size != tf.data.AUTOTUNE]
-    said += _files_of(stage)
+    said += _files_of(stage) + _sharing_of(stage)
     if getattr(stage, "_deterministic", None) == "false":
         said.append("any order")
     if tf.get_static_value(getattr(stage, "_filename", "")):
@@ -76,6 +79,25 @@ def _files_of(stage: Any) -> list[str]:
     if (count := _count_of(names)) is not None:
         told.insert(0, plural(count, "file"))
     return told
+
+
+def _sharing_of(stage: Any) -> list[str]:
+    """Of a stage by which `tf.distribute` shares an input, by what policy and among how many it does: `file`,
+    `2 workers`. Read from the graph that TensorFlow has made of what is before it: nothing where that has no cut."""
+    import tensorflow as tf
+
+    if _kind(stage) != "AutoShard":
+        return []
+    try:
+        graph = tf.compat.v1.GraphDef.FromString(stage._as_serialized_graph().numpy())
+    except tf.errors.OpError:  # arrays of more than a graph can hold
+        return []
+    nodes = {node.name: node for node in graph.node}
+    for node in nodes.values():
+        if node.op == "ShardDataset" and node.attr["require_non_empty"].b:  # which no `Dataset.shard` asks for
+            cut, workers = nodes[node.input[0]].op, tf.make_ndarray(nodes[node.input[1]].attr["value"].tensor)
+            return [POLICIES.get(cut, cut), plural(int(workers), "worker")]
+    return []
 
 
 def _count_of(names: Any) -> int | None:

@@ -114,6 +114,8 @@ def _read_once(folder: Path, image: str, label: str) -> "tf.data.Dataset":
 
 
 def _read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
+    import tensorflow as tf
+
     tfds = import_tfds()
     builder = opened(folder)
     # Caching and prefetching belong to the pipeline, which does them once and after resizing.
@@ -122,7 +124,7 @@ def _read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
         return builder.as_dataset(split=TRAIN, as_supervised=True, read_config=config)
     only = tfds.decode.PartialDecoding({image: True, label: True})
     examples = builder.as_dataset(split=TRAIN, decoders=only, read_config=config)
-    return examples.map(lambda example: (example[image], example[label]))
+    return examples.map(tf.autograph.experimental.do_not_convert(lambda example: (example[image], example[label])))
 
 
 def forget() -> None:

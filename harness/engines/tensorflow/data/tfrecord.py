@@ -36,11 +36,11 @@ class TfrecordSource(Source):
         """UsageError where no file matches, or what is beside them is no description of them."""
         self.name = PREFIX + pattern
         self.summary = f"the examples of '{pattern}'"
-        self._files = matching(pattern)
-        self.features = features_beside(self._files)
+        self.files = matching(pattern)
+        self.features = features_beside(self.files)
         listed = {shard.file: shard for shard in self.features.shards}
-        self._shards = [listed[file.name] for file in self._files if file.name in listed]
-        if fault := _fault_of_files(self._files, self.features):
+        self._shards = [listed[file.name] for file in self.files if file.name in listed]
+        if fault := _fault_of_files(self.files, self.features):
             raise UsageError(f"data: '{self.name}': {fault}")
         self.gives = self.features.kind
         self.encoded = self.features.input.encoding in ("image", "raw")
@@ -79,7 +79,7 @@ class TfrecordSource(Source):
 
     def _damaged(self, raised: str) -> Iterator[str | None]:
         """What is wrong with each file that cannot be read to its end, where one may be damaged. Reads them."""
-        return (fault_of(str(file), self._compression) for file in self._files if DAMAGED.search(raised))
+        return (fault_of(str(file), self._compression) for file in self.files if DAMAGED.search(raised))
 
     @property
     def _compression(self) -> str:
@@ -102,7 +102,7 @@ class TfrecordSource(Source):
                 return x, tf.zeros([], tf.int64)
             return x, _in_range(_unpacked(features.target, example[features.target.feature]), features)
 
-        return records([str(file) for file in self._files], self._compression, files, in_order).map(parsed)
+        return records([str(file) for file in self.files], self._compression, files, in_order).map(parsed)
 
 
 def _form(of: Feature) -> Any:

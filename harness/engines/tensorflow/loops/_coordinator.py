@@ -82,10 +82,11 @@ class CoordinatorLoop(Loop):
         return float(fetched[-1][0])
 
     def _input(self) -> Iterator[Any]:
+        import tensorflow as tf
+
         training = self._training
-        iterator: Iterator[Any] = iter(
-            self._coordinator.create_per_worker_dataset(lambda: training.endless(training.cell.global_batch_size))
-        )
+        made = tf.autograph.experimental.do_not_convert(lambda: training.endless(training.cell.global_batch_size))
+        iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(made))
         return iterator
 
     def _with_own_input(self) -> Any:

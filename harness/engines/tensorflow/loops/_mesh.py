@@ -134,6 +134,7 @@ def _from_pipeline(training: "Training", on: DeviceMesh) -> Iterator[tuple[Any, 
 
     replicas, shards = on.sizes.batch, on.sizes.model
 
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def split(*batch: Any) -> Any:
         return tf.nest.map_structure(lambda values: tf.split(values, replicas), batch)
 

@@ -51,11 +51,13 @@ class ServerInstrumentLoop(CoordinatorLoop):
         instrument = self._instrument = tf.function(self._without(), autograph=False)
         self._judge(whole, left_of_whole, _left(instrument, x, y, *self._own()))
 
+        @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
         def batches() -> Any:
             one = tf.data.Dataset.from_tensors((x, y)).repeat()
             made = training.endless(training.cell.global_batch_size) if self._name in READ_INPUT else one
             own = tf.data.Dataset.from_tensors(tuple(self._own())).repeat() if self._own() else None
-            return made if own is None else tf.data.Dataset.zip(made, own).map(lambda batch, given: (*batch, *given))
+            beside = tf.autograph.experimental.do_not_convert(lambda batch, given: (*batch, *given))
+            return made if own is None else tf.data.Dataset.zip(made, own).map(beside)
 
         self._timed = tf.function(lambda batches: instrument(*next(batches)), autograph=False)
         iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(batches))

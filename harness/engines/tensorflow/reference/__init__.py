@@ -64,6 +64,7 @@ SHARED: Mapping[str, str] = {
     "data_service": _GIVEN,
     "shards": _GIVEN,
     "compression": _GIVEN,
+    "autoshard": _GIVEN,
     "cross_device_op": _ADDED,
     "packing": _ADDED,
     "network": _ADDED,
