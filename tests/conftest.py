@@ -151,8 +151,8 @@ def _tensorflows_garbage_is_collected_between_tests(request: pytest.FixtureReque
     """And in this thread: by chance it would be in that of a replica, while a step is traced.
 
     A strategy traces its replicas in threads that wait for one another. When one of them came to destroy what an
-    earlier test had left (meshes, iterators, functions), all of them waited for one to two minutes. Only once enough has
-    been made to be worth a look at everything that lives: after each test that was half of what the tests computed.
+    earlier test had left (meshes, iterators, functions), all of them waited for one to two minutes. Only once enough
+    was made to be worth a look at everything that lives: after each test that was half of what the tests computed.
     """
     if "tf" in request.fixturenames:
         gc.disable()

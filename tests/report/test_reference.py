@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "c8f0da566394ff7f",
-    "csv": "ab0c4748cb9704bb",
+    "cells": "41813ef17f726791",
+    "csv": "9a5c466d299a36ab",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "45f8b1603fad249e",
+    "json": "ea3c0b22210cc9e4",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "4a039d1b6bc9f638",
-    "windows": "cbaed073fcbb0fc1",
+    "pytest-benchmark": "52178a5203636c8f",
+    "windows": "0ee8d22c29e819f3",
 }
 
 
