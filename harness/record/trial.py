@@ -159,7 +159,8 @@ class Plant(RecordModel):
     """A slow-down that was planted on purpose, to see whether it is found: see `harness.engines.tensorflow.plants`."""
 
     kind: str
-    """The registered name: `device_work`, `host_delay`, `input_stall`, `slow_replica`, `slow_update`."""
+    """The registered name: `device_work`, `host_delay`, `input_stall`, `slow_pull`, `slow_push`, `slow_replica`,
+    `slow_update`, `slow_worker`, `worker_delay`."""
     share: Annotated[float, Field(ge=0, lt=10, allow_inf_nan=False)]
     """By how much a step takes longer than with the placebo: 0.03 is 3 %. The placebo, for the side that is compared
     with, is 0: all that the plant does anyway, and nothing more."""
