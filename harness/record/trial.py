@@ -73,6 +73,12 @@ class Windows(RecordModel):
     """Indices of the windows that came right after one of the trial's own, and not after another trial's."""
     workers: list[list[Duration]] = []
     """Of several workers: `workers[w][i]` is worker w's own time of window i, of which `seconds[i]` is the largest."""
+    untimed_steps: Natural = 0
+    """Calls of a collective between workers that came before each window and are in none."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(write(self), "untimed_steps")
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> "Windows":
