@@ -236,10 +236,10 @@ def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
 
 def _build(training: "Training") -> Loop:
     cell = training.cell
-    if not cell.mesh and not cell.asynchronous:
-        return CustomLoop(training)
     if cell.asynchronous:
         return CoordinatorLoop(training)
+    if not cell.mesh:
+        return CustomLoop(training)
     if training.request.plant is not None:
         raise no_place(cell.strategy)
     return MeshLoop(training)
