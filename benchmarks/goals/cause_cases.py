@@ -9,9 +9,12 @@ from common import interval
 from harness.analysis.explain import part_weights
 from harness.record.explain import (
     ALONE,
+    BARRIER,
     EMPTY,
     FORWARD_BACKWARD,
     NO_INPUT,
+    NO_PULL,
+    NO_PUSH,
     NO_REDUCTION,
     NO_UPDATE,
     WHOLE,
@@ -20,24 +23,26 @@ from harness.record.explain import (
 
 LINK_DELAY = "link_delay"
 """No plant of the program: the planted arms' workers are on a network with a longer delay."""
-CAUSES = {
-    "input_stall": "input",
-    "host_delay": "dispatch",
-    "device_work": "compute",
-    "slow_update": "update",
-    LINK_DELAY: "communication",
-}
-"""What is planted, and the part of a step that it is in."""
+SLOW_WORKER = "slow_worker"
+"""Another worker is slow in each step. In the plain arms all are slow, by as much in the mean."""
+OF_REPLICAS = {"input_stall": "input", "host_delay": "dispatch", "device_work": "compute", "slow_update": "update"}
+OF_WORKERS = {LINK_DELAY: "communication", SLOW_WORKER: "wait"}
+OF_SERVERS = {"slow_pull": "pull", "slow_push": "push"}
+CAUSES = OF_REPLICAS | OF_WORKERS | OF_SERVERS
+"""What is planted, and the part of a step that it is in: in any step, between workers alone, and between workers and
+parameter servers."""
+HOLDS = {"wait": "communication"}
+"""Parts that are within another, which grows by as much."""
 SECONDS = ("input_stall", "host_delay")
-"""Of these what is planted is seconds; of the others it is work."""
+"""Of these a step is to take so many seconds longer; of the others it is seen what it takes."""
 NOTHING = "nothing"
 SHARES = (0.20, 0.10, 0.05)
 JUDGED = 0.10
 """From this share on there is a promise."""
 REPLICAS = (1, 2)
 WORKERS = 2
-OF_WORKERS = "w"
-"""Behind the number of replicas in a key, where each is a worker of its own."""
+EACH_A_WORKER, SERVED = "w", "s"
+"""Behind the number of replicas in a key, where each is a worker of its own, and those have a parameter server."""
 NUMBERS = 3
 PLANTED = "planted "
 """Before the name of an arm in which the cause is planted."""
@@ -55,11 +60,13 @@ class CauseCase:
     number: int
     workers: int = 1
     """As many as replicas, or one that has all of them."""
+    served: bool = False
+    """Whether they have a parameter server."""
 
     @property
     def key(self) -> str:
         """Its name in the file of results."""
-        apart = OF_WORKERS if self.workers > 1 else ""
+        apart = SERVED if self.served else EACH_A_WORKER if self.workers > 1 else ""
         return f"{self.cause}/{self.share:g}/{self.replicas}{apart}/{self.number}"
 
     @property
@@ -70,31 +77,37 @@ class CauseCase:
     @property
     def arms(self) -> list[str]:
         """Those that its parts are made of."""
+        if self.served:
+            return [WHOLE, NO_INPUT, NO_PULL, NO_PUSH, FORWARD_BACKWARD, EMPTY, ALONE]
         plain = [WHOLE, NO_INPUT, NO_UPDATE, FORWARD_BACKWARD, EMPTY]
-        return plain if self.replicas == 1 else [*plain, NO_REDUCTION, ALONE]
+        met = [BARRIER] if self.part in HOLDS else []
+        return plain if self.replicas == 1 else [*plain, NO_REDUCTION, *met, ALONE]
 
     @classmethod
     def of(cls, key: str) -> "CauseCase":
         """The case of a key."""
         cause, share, replicas, number = key.split("/")
-        count = int(replicas.removesuffix(OF_WORKERS))
-        return cls(cause, float(share), count, int(number), count if replicas.endswith(OF_WORKERS) else 1)
+        count, apart = int(replicas.rstrip(EACH_A_WORKER + SERVED)), replicas.endswith((EACH_A_WORKER, SERVED))
+        served = replicas.endswith(SERVED)
+        return cls(cause, float(share), count, int(number), count if apart else 1, served)
 
 
 def cases() -> list[CauseCase]:
     """48 judged in one process, 8 of 5 %, 6 with nothing planted, mixed so that a part of them is of all kinds; then
-    those of two workers, 10 judged, 5 of 5 % and one with nothing planted, which take several times as long."""
+    those of two workers, 16 judged, 8 of 5 % and two with nothing planted, which take several times as long."""
     found = [
         CauseCase(cause, share, replicas, number)
         for number in range(NUMBERS)
         for share in (*SHARES, 0.0)
         for replicas in REPLICAS
-        for cause in (CAUSES if share else (NOTHING,))
-        if cause != LINK_DELAY and (share >= JUDGED or number == 0 or not share)
+        for cause in (OF_REPLICAS if share else (NOTHING,))
+        if share >= JUDGED or number == 0 or not share
     ]
     random.Random(1).shuffle(found)
-    of_workers = [CauseCase(cause, share, WORKERS, 0, WORKERS) for share in SHARES for cause in CAUSES]
-    return [*found, *of_workers, CauseCase(NOTHING, 0.0, WORKERS, 0, WORKERS)]
+    for served, causes in ((False, OF_REPLICAS | OF_WORKERS), (True, OF_SERVERS)):
+        planted = [(cause, share) for share in SHARES for cause in causes]
+        found += [CauseCase(cause, share, WORKERS, 0, WORKERS, served) for cause, share in [*planted, (NOTHING, 0.0)]]
+    return found
 
 
 @dataclass(frozen=True)
@@ -143,14 +156,16 @@ class CauseResult:
     def wrong(self) -> list[str]:
         """Other parts that are named: which grew beyond doubt, and by half of what was planted at least."""
         named = (name for name, of in self.parts.items() if of.low > 0 and of.value >= self.planted.value / 2)
-        return [name for name in named if name not in (self.case.part, "unexplained")]
+        right = (self.case.part, HOLDS.get(self.case.part), "unexplained")
+        return [name for name in named if name not in right]
 
 
 def result_of(case: CauseCase, blocks: Sequence[Times], each: float) -> CauseResult | None:
     """What `blocks` say of a case in which `each` was planted in a step; None of fewer than two blocks."""
     if len(blocks) < 2:
         return None
-    family = FamilyRecord(cell_id="", arms=case.arms, alone="" if case.replicas > 1 else None)
+    alone = "" if case.replicas > 1 else None
+    family = FamilyRecord(cell_id="", arms=case.arms, alone=alone, at_once=case.workers if case.served else 1)
     weights = {name: of for name, of in part_weights(family).items() if set(of) <= set(case.arms)}
     grew: dict[str, list[float]] = {name: [_growth(of, block) for block in blocks] for name, of in weights.items()}
     longer = [_growth({WHOLE: 1.0}, block) for block in blocks]

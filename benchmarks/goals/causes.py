@@ -2,16 +2,16 @@
 
 In each block of a case the cell's step and its instruments are alive together with the same of a cell in which
 something is planted: time that the input makes the steps wait, Python beside the steps, work on every device before the
-forward pass, a longer update, or, between two workers, a longer way over the network. Promise: where 10 or 20 % of a
-step are planted, the right part grows by what was planted, within the 95 % interval, in at least 90 % of the cases, and
-another part is named in at most 5 %. What 5 %
-come to is printed, and how often an interval misses 0 where nothing is planted.
+forward pass, a longer update, between two workers a longer way over the network or workers that are slow by turns, or,
+with a parameter server, weights that come later or gradients that leave later. Promise: where 10 or 20 % of a step are
+planted, the right part grows by what was planted, within the 95 % interval, in at least 90 % of the cases, and another
+part is named in at most 5 %. What 5 % come to is printed, and how often an interval misses 0 where nothing is planted.
 
     python benchmarks/goals/causes.py [--part I/N] [--only REGEX] [--show] [--results FILE]
 
 Results are appended to a file, one line a case, and a case that is there is not run again. A case's key is
-CAUSE/SHARE/REPLICAS/NUMBER, with a w behind the replicas where each is a worker of its own. One takes one to two
-minutes on two idle cores, and one of two workers five.
+CAUSE/SHARE/REPLICAS/NUMBER, with a w behind the replicas where each is a worker of its own, and an s where those have a
+parameter server. One takes one to two minutes on two idle cores, and one of two workers five.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from cause_cases import (
     NOTHING,
     PLANTED,
     SECONDS,
+    SLOW_WORKER,
     CauseCase,
     CauseResult,
     Times,
@@ -54,6 +55,8 @@ from harness.spec.network import Network
 BLOCKS = 5
 BATCH_SIZE = 64
 SWEEP: dict[str, Any] = {"window": 0.05, "windows": 30, "max_warmup": 3}
+OF_SLOW_WORKERS: dict[str, Any] = {"window": 0.2}
+"""Windows in which each worker has several turns of being slow."""
 PROBE = 400.0
 """Passes of work a step by which a pilot finds out what one takes."""
 PILOT_BLOCKS = 3
@@ -100,6 +103,8 @@ def _plants(case: CauseCase, each: float) -> tuple[Plant, Plant] | None:
     """All that the plant does anyway and nothing more, for the plain arms, and the plant; None of what is no plant."""
     if case.cause in (NOTHING, LINK_DELAY):
         return None
+    if case.cause == SLOW_WORKER:  # a step of two workers takes as much longer as each of them sleeps in the mean
+        return Plant(kind="worker_delay", share=0.0, each=each), Plant(kind=SLOW_WORKER, share=0.0, each=each)
     return Plant(kind=case.cause, share=0.0, each=0.0), Plant(kind=case.cause, share=0.0, each=each)
 
 
@@ -107,7 +112,9 @@ def _amount(case: CauseCase, results: Path) -> float:
     """What is to be planted in each step: seconds, or passes of work by what one took in a pilot."""
     if case.cause == NOTHING:
         return 0.0
-    in_seconds = case.cause in (*SECONDS, LINK_DELAY)
+    if case.served:  # so many updates are made at once, and each is to take longer
+        return case.share * case.workers * _pilot(replace(case, cause=NOTHING, share=0.0, number=-1), results)[WHOLE]
+    in_seconds = case.cause in (*SECONDS, LINK_DELAY, SLOW_WORKER)
     pilot = _pilot(replace(case, cause="device_work" if in_seconds else case.cause, share=0.0, number=-1), results)
     plain, probed = pilot[WHOLE], pilot[PLANTED + WHOLE]
     return case.share * plain * (1.0 if in_seconds else PROBE / max(probed - plain, 0.01 * plain))
@@ -145,12 +152,15 @@ def measured(
     every = [*arms, *(PLANTED + name for name in arms)]
     seed = zlib.crc32(case.key.encode()) % 2**31
     driver = functools.partial(PlantedRun, plants=plants, planted=planted)
-    trials = trials_of_arms(asked, every, blocks, seed, SWEEP, driver, [planted])
+    settings = SWEEP | (OF_SLOW_WORKERS if case.cause == SLOW_WORKER else {})
+    trials = trials_of_arms(asked, every, blocks, seed, settings, driver, [planted])
     return _times(trials, every), {str(t.side): f"{t.status}: {t.reason}" for t in trials if not t.measured}
 
 
 def _cell_of(case: CauseCase) -> TrainingCell:
     """What is explained. Workers' gradients are one buffer, so that a link is crossed twice a step."""
+    if case.served:
+        return trained(cell("parameter_server", 1, BATCH_SIZE, workers=case.workers, ps=1))
     if case.workers == 1:
         return trained(cell("none" if case.replicas == 1 else "mirrored", case.replicas, BATCH_SIZE))
     over = {"network": Network(delay=LINK_S).text} if case.cause == LINK_DELAY else {}

@@ -69,6 +69,13 @@ class Software:
     """Of a few bytes."""
     seconds_a_byte: OverBlocks
 
+    def taken(self, packs: Sequence[int]) -> OverBlocks:
+        """Seconds of all-reduces of so many bytes, one after the other; the doubts of the two add up as squares."""
+        of = ((len(packs), self.latency_s), (sum(packs), self.seconds_a_byte))
+        value = math.fsum(times * one.value for times, one in of)
+        half = math.hypot(*(times * (one.value - one.low) for times, one in of if one.low is not None))
+        return OverBlocks(value, value - half, value + half)
+
     @classmethod
     def of(cls, line: LatencyBandwidth, built: NetworkRecord) -> "Software":
         """From the fit of a link without delay or rate, whose round trips are not the software's."""
@@ -96,8 +103,7 @@ class Link:
         on_the_way = ring_s(WORKERS, [0], self.built.round_trip_s, self.built.bandwidth_bits_per_s)
         a_byte = ring_s(WORKERS, [1], 0.0, self.built.bandwidth_bits_per_s)
         ring = ring_s(WORKERS, self.packs, self.built.round_trip_s, self.built.bandwidth_bits_per_s)
-        latency, slope = (of.value for of in (self.software.latency_s, self.software.seconds_a_byte))
-        a_step = OverBlocks(ring + len(self.packs) * latency + sum(self.packs) * slope)
+        a_step = plus(ring, self.software.taken(self.packs))
         found = (
             ratio(self.line.seconds_a_byte, OverBlocks(a_byte)),
             ratio(self.line.seconds_a_byte, plus(a_byte, self.software.seconds_a_byte)),

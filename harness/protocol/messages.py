@@ -242,6 +242,8 @@ class Report(Message):
     """With `ready`: what a step took in the pilot."""
     window_seconds: float | None = None
     """With `ready`: how long a window of this trial is to last at least, by its own pilot."""
+    untimed_steps: Annotated[int, Field(ge=1)] | None = None
+    """With `ready`: steps that come before each window and are in none; None where there are none."""
     window: WindowTimes | None = None
     note: str | None = None
     """A line for the person, of what it waits for."""

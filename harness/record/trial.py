@@ -73,6 +73,12 @@ class Windows(RecordModel):
     """Indices of the windows that came right after one of the trial's own, and not after another trial's."""
     workers: list[list[Duration]] = []
     """Of several workers: `workers[w][i]` is worker w's own time of window i, of which `seconds[i]` is the largest."""
+    untimed_steps: Natural = 0
+    """Calls of a collective between workers that came before each window and are in none."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(write(self), "untimed_steps")
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> "Windows":
@@ -159,7 +165,8 @@ class Plant(RecordModel):
     """A slow-down that was planted on purpose, to see whether it is found: see `harness.engines.tensorflow.plants`."""
 
     kind: str
-    """The registered name: `device_work`, `host_delay`, `input_stall`, `slow_replica`, `slow_update`."""
+    """The registered name: `device_work`, `host_delay`, `input_stall`, `slow_pull`, `slow_push`, `slow_replica`,
+    `slow_update`, `slow_worker`, `worker_delay`."""
     share: Annotated[float, Field(ge=0, lt=10, allow_inf_nan=False)]
     """By how much a step takes longer than with the placebo: 0.03 is 3 %. The placebo, for the side that is compared
     with, is 0: all that the plant does anyway, and nothing more."""

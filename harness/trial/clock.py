@@ -46,6 +46,9 @@ class Clock:
     nothing. So many steps come before the first window, and where they are faster than those of the pilot, before each:
     what is timed is the input's own pace. Steps that are nothing but their input wait for it, whatever the pilot sees
     (`waits`). `resting` is entered while it is another trial's turn.
+
+    `before` says how many steps that nobody times come before every window, given the seconds of one as all processes
+    have agreed on them: of steps that are slower after a rest. Such steps have no input, so `ahead` is 0.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Clock:
         ahead: Callable[[], int] = int,
         waits: bool = False,
         resting: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
+        before: Callable[[float], int] = lambda _: 0,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -74,7 +78,7 @@ class Clock:
         self._prove = prove
         self._tracing = self._finished = False
         self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
-        self._waits, self._resting = waits, resting
+        self._waits, self._resting, self._before = waits, resting, before
         self._untimed: list[int] = []
         """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
         self._probing = False
@@ -220,10 +224,11 @@ class Clock:
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
         sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), self.pace
         needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
-        self._steps = math.ceil(needed / pace)
+        self._steps, untimed = math.ceil(needed / pace), self._before(pace)
+        self._lead = max(self._lead, untimed)
         self._piloting = False
         ready = Report(ready=True, sync_seconds=sync, steps=self._steps, step_seconds=pace, window_seconds=needed)
-        self._channel.send(ready)
+        self._channel.send(ready.model_copy(update={"untimed_steps": untimed or None}))
 
     def _time_of_sync(self) -> float:
         start = time.perf_counter()

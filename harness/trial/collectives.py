@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 GATE_STEPS = 1
+WARM_CALLS, WARM_S = 5, 0.5
+"""Before each window of several workers come as many calls that nobody times, if they fit into so many seconds: while
+others have the turn TCP's connections rest, and then begin slowly again."""
 ROOT = 0
 """The number of the replica that broadcasts."""
 
@@ -169,6 +172,7 @@ class CollectiveTrial(Attempt):
             sending.agree,
             tracer=tracer,
             resting=sending.resting,
+            before=lambda seconds: untimed_calls(sending.cell, seconds),
         )
         self._enter("first_step")
         while steps := clock.begin():
@@ -207,6 +211,15 @@ def judged(sending: Sending, known: KnownBuffers, received: Any) -> str | None:
     if len(arrays) != replicas:
         return f"{len(arrays)} replicas received something, expected {replicas}"
     return known.judge(arrays, sending.first)
+
+
+def untimed_calls(cell: CollectiveCell, seconds: float) -> int:
+    """Calls before each window that are in none, where one takes so many seconds.
+
+    Fewer where calls are long, and none where one is longer than `WARM_S`: the round trips in which a connection finds
+    its speed are a small part of it.
+    """
+    return min(WARM_CALLS, int(WARM_S / seconds)) if cell.workers > 1 and seconds > 0 else 0
 
 
 def collective_of(cell: Cell) -> CollectiveCell:

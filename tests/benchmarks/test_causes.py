@@ -5,14 +5,19 @@ import random
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.analysis.explain import part_weights
+from harness.record.explain import BARRIER, EMPTY, NO_PULL, NO_PUSH, NO_REDUCTION, WHOLE, FamilyRecord
 from harness.record.trial import Plant
 from harness.run.kinds.explain import ExplainRun
 from tests.goals import load
 
+Preloaded = Callable[[], AbstractContextManager[None]]
 causes = load("causes")
 of = sys.modules["cause_cases"]
 ARMS = {
@@ -22,6 +27,9 @@ ARMS = {
     "forward_backward": 0.6,
     "empty": 0.05,
     "no_reduction": 0.8,
+    "barrier": 0.85,
+    "no_pull": 0.9,
+    "no_push": 0.8,
     "alone": 0.5,
 }
 GROWS = {
@@ -30,17 +38,23 @@ GROWS = {
     "compute": tuple(arm for arm in ARMS if arm != "empty"),
     "update": ("whole", "no_input", "no_reduction"),
     "communication": ("whole", "no_input", "no_update"),
+    "wait": ("whole", "no_input", "no_update", "barrier"),
+    "pull": ("whole", "no_input", "no_push"),
+    "push": ("whole", "no_input", "no_pull"),
 }
 """The arms that hold something which is in a part."""
+SLEPT_S, IN_TURN_S = 0.03, 0.06
+"""Much against what an update or a step of these takes on an idle machine, and against what other work makes of it."""
 
 
-def case(cause: str = "input_stall", share: float = 0.2, replicas: int = 2) -> object:
-    return of.CauseCase(cause, share, replicas, 0)
+def case(cause: str = "input_stall", share: float = 0.2, replicas: int = 2) -> Any:
+    apart = cause in of.OF_WORKERS | of.OF_SERVERS
+    return of.CauseCase(cause, share, replicas, 0, replicas if apart else 1, cause in of.OF_SERVERS)
 
 
 def blocks(planted: float, *arms: str, noise: float = 0.004) -> list[dict[str, float]]:
     """Steps of 10 ms, in which each of `arms` takes `planted` of it longer."""
-    chance, found = random.Random(1), []
+    chance, found = random.Random(3), []
     for _ in range(5):
         plain = {arm: 0.01 * (share + chance.gauss(0, noise)) for arm, share in ARMS.items()}
         longer = {arm: 0.01 * (ARMS[arm] + planted * (arm in arms) + chance.gauss(0, noise)) for arm in ARMS}
@@ -54,7 +68,7 @@ def blocks(planted: float, *arms: str, noise: float = 0.004) -> list[dict[str, f
         (cause, part, count)
         for cause, part in of.CAUSES.items()
         for count in of.REPLICAS
-        if cause != of.LINK_DELAY or count > 1
+        if cause in of.OF_REPLICAS or count > 1
     ],
 )
 def test_a_cause_that_is_in_the_arms_of_its_part_is_found_and_nothing_else_is_named(
@@ -85,19 +99,19 @@ def test_nothing_planted_grows_by_nothing() -> None:
     assert all(abs(part.value) < 0.02 for part in found.parts.values())
 
 
-def test_there_are_forty_judged_cases_of_every_cause_at_one_and_two_replicas_and_two_workers() -> None:
+def test_there_are_forty_judged_cases_of_every_cause_at_one_and_two_replicas_two_workers_and_with_a_server() -> None:
     every = of.cases()
     assert len({one.key for one in every}) == len(every)
     assert [of.CauseCase.of(one.key) for one in every] == every
     judged = [one for one in every if one.share >= of.JUDGED]
     assert len(judged) >= 40
-    alone = set(of.CAUSES) - {of.LINK_DELAY}
     assert {(one.cause, one.replicas, one.share) for one in judged if one.workers == 1} == {
-        (cause, replicas, share) for cause in alone for replicas in (1, 2) for share in (0.1, 0.2)
+        (cause, replicas, share) for cause in of.OF_REPLICAS for replicas in (1, 2) for share in (0.1, 0.2)
     }
-    assert {(one.cause, one.share) for one in judged if one.workers == 2} == {
-        (cause, share) for cause in of.CAUSES for share in (0.1, 0.2)
-    }
+    for served, causes_of in ((False, of.OF_REPLICAS | of.OF_WORKERS), (True, of.OF_SERVERS)):
+        assert {(one.cause, one.share) for one in judged if one.workers == 2 and one.served == served} == {
+            (cause, share) for cause in causes_of for share in (0.1, 0.2)
+        }
 
 
 def test_what_was_measured_is_shown_with_its_limits_and_a_line_that_was_cut_off_is_none(
@@ -114,19 +128,59 @@ def test_what_was_measured_is_shown_with_its_limits_and_a_line_that_was_cut_off_
     assert "alone: crashed: so" in said
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cause", ["device_work", "slow_update"])
-def test_instruments_of_a_step_with_work_in_it_are_not_refused(
-    cause: str, preloaded: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def one_short_block(
+    preloaded: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
+) -> Preloaded:
+    """Entered while it is measured: of two blocks one, of small steps."""
     monkeypatch.setattr(causes, "SWEEP", {"window": 0.005, "windows": 5, "max_warmup": 0})
+    monkeypatch.setattr(causes, "OF_SLOW_WORKERS", {"window": 2 * IN_TURN_S})  # a turn of each
     monkeypatch.setattr(causes, "BATCH_SIZE", 8)
     monkeypatch.setattr(ExplainRun, "_left", lambda _: [0])  # the second block is the first again
+    return preloaded
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cause", ["device_work", "slow_update"])
+def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, one_short_block: Preloaded) -> None:
     plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=4_000.0)
     arms = ["whole", "no_update", "forward_backward", "alone"]
-    with preloaded():
+    with one_short_block():
         [seconds], lacking = causes.measured(case(cause), 2, arms, plants)
     assert lacking == {}
     with_work = {"device_work": arms, "slow_update": ["whole"]}[cause]
     for name in with_work:
         assert seconds[of.PLANTED + name] > seconds[name]
+
+
+@pytest.mark.slow
+def test_workers_that_are_slow_by_turns_are_found_in_the_wait_for_the_slowest(one_short_block: Preloaded) -> None:
+    slow, arms = case(of.SLOW_WORKER), [WHOLE, BARRIER, NO_REDUCTION]
+    with one_short_block():
+        [seconds], lacking = causes.measured(slow, 2, arms, causes._plants(slow, IN_TURN_S))
+    assert lacking == {}
+    grew = {arm: seconds[of.PLANTED + arm] - seconds[arm] for arm in arms}
+    wait = grew[BARRIER] - grew[NO_REDUCTION]
+    assert wait > IN_TURN_S / 2, "as long as the workers sleep alike nobody waits"
+    assert wait > 2 * abs(grew[WHOLE] - grew[BARRIER]), "what else communication takes"
+    assert wait > 2 * abs(grew[NO_REDUCTION]), "all that is no communication"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cause", "part"), of.OF_SERVERS.items())
+def test_what_servers_send_or_get_late_is_the_largest_part(cause: str, part: str, one_short_block: Preloaded) -> None:
+    arms, asked = [WHOLE, NO_PULL, NO_PUSH, EMPTY], causes._cell_of(case(cause))
+    plant = Plant(kind=cause, share=0.0, each=SLEPT_S)
+    driver = partial(causes.PlantedRun, plants=(plant, plant), planted=asked)
+    with one_short_block():
+        trials = causes.trials_of_arms(asked, arms, 2, 1, causes.SWEEP, driver)
+    [seconds] = causes._times(trials, arms)
+    made_of = part_weights(FamilyRecord(cell_id="", arms=arms, alone="", at_once=2))
+    parts = {
+        name: sum(weight * seconds[arm] for arm, weight in weights.items())
+        for name, weights in made_of.items()
+        if set(weights) <= set(arms)
+    }
+    assert set(parts) == {"pull", "push", "dispatch"}
+    assert max(parts, key=parts.__getitem__) == part
+    assert parts[part] > SLEPT_S / 2 / 2, "two workers make an update each in that time"

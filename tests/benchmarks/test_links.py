@@ -1,5 +1,9 @@
 """Emulated links: what was measured is held against the ring's formula on the link as it was built."""
 
+import dataclasses
+import math
+from typing import Any
+
 import pytest
 
 from harness.analysis.latency import OverBlocks, fit
@@ -17,16 +21,16 @@ RIGHT = {"alpha": ALPHA_S, "slope": SLOPE, "exposed": ALPHA_S + PACK * SLOPE}
 SIZES = (4, 65536, 1048576, 4194304)
 
 
-def link(alpha: float, slope: float, exposed: float) -> object:
+def link(alpha: float, slope: float, exposed: float) -> Any:
     """All-reduces that take alpha + slope × size, and a step of one reduction of a megabyte."""
     line = fit({size: dict.fromkeys(range(3), alpha + slope * size) for size in SIZES})
     software = links.Software(OverBlocks(SOFTWARE_S), OverBlocks(A_BYTE_S))
     return links.Link("rate=100mbit,delay=1ms", BUILT, line, software, OverBlocks(exposed, exposed, exposed), [PACK])
 
 
-def values(found: object) -> dict[str, float]:
+def values(found: Any) -> dict[str, float]:
     """The ratios without their intervals."""
-    return {name: of.value for name, of in found.ratios.items()}  # type: ignore[attr-defined]
+    return {name: of.value for name, of in found.ratios.items()}
 
 
 def test_two_workers_as_the_ring_has_it_are_as_predicted() -> None:
@@ -70,6 +74,24 @@ def test_the_interval_of_a_ratio_has_the_doubt_of_both() -> None:
     found = links.ratio(OverBlocks(2.0, 1.94, 2.06), OverBlocks(1.0, 0.96, 1.04))
     assert (found.value, found.low, found.high) == pytest.approx((2.0, 1.9, 2.1))
     assert links.ratio(OverBlocks(2.0), OverBlocks(1.0)).low == 2.0
+
+
+def test_what_a_step_exposes_is_held_against_the_ring_with_the_doubt_of_the_software() -> None:
+    software = links.Software(
+        OverBlocks(SOFTWARE_S, 0.9 * SOFTWARE_S, 1.1 * SOFTWARE_S), OverBlocks(A_BYTE_S, 0.5 * A_BYTE_S, 1.5 * A_BYTE_S)
+    )
+    packs = [PACK, PACK]
+    taken = software.taken(packs)
+    halves = 2 * 0.1 * SOFTWARE_S, 2 * PACK * 0.5 * A_BYTE_S
+    assert taken.value == pytest.approx(2 * (SOFTWARE_S + PACK * A_BYTE_S))
+    assert (taken.value - taken.low, taken.high - taken.value) == pytest.approx((math.hypot(*halves),) * 2)
+    exact = link(**RIGHT)
+    doubted = dataclasses.replace(exact, software=software)
+    exact, doubted = (of.ratios["exposed ÷ ring and software"] for of in (exact, doubted))
+    assert doubted.value == pytest.approx(exact.value)
+    half = math.hypot(0.1 * SOFTWARE_S, PACK * 0.5 * A_BYTE_S) / RIGHT["exposed"]
+    assert doubted.value - doubted.low == pytest.approx(half)
+    assert exact.low == exact.high == pytest.approx(1.0)
 
 
 def test_what_is_printed_is_markdown_that_says_how_many_links_keep_each_promise(

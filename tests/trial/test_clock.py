@@ -132,6 +132,25 @@ def test_an_update_is_proved_before_a_window_that_says_so_and_is_in_none() -> No
     assert bench.clock.scheduled == sum(windows) + 1
 
 
+def test_as_many_steps_as_asked_for_by_the_agreed_pace_come_before_every_window_and_are_in_none() -> None:
+    paces: list[float] = []
+
+    def before(seconds: float) -> int:
+        paces.append(seconds)
+        return 3
+
+    bench = Bench(step_s=0.001, window_s=0.01)
+    bench.clock._before = before
+    bench.clock._agree = lambda _: 0.02  # what all processes have agreed on, whatever this one measured
+    windows = bench.run(*turns(4))
+    reports = bench.reports()
+    [ready] = [report for report in reports if report.ready]
+    assert (paces, ready.untimed_steps) == ([ready.step_seconds], 3)
+    assert windows[-8:] == [3, ready.steps] * 4
+    assert [report.window.steps for report in reports if report.window] == [ready.steps] * 4
+    assert bench.clock.scheduled == sum(windows)
+
+
 class FakeTracer:
     """Takes a while, and remembers what had been reported when it began."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.spec.collective import COLLECTIVES, CollectiveCell, CollectiveName
-from harness.trial.collectives import KnownBuffers, judged
+from harness.trial.collectives import WARM_CALLS, WARM_S, KnownBuffers, judged, untimed_calls
 from harness.trial.sums import MOST_ELEMENTS
 
 SIZES = (24, 24 * 2**10)
@@ -123,3 +123,12 @@ def test_shares_that_went_to_other_replicas_are_wrong() -> None:
 def test_a_replica_that_received_nothing_is_missed() -> None:
     nothing: Any = SimpleNamespace(cell=SimpleNamespace(replicas=3), first=0, arrays=lambda received: received)
     assert judged(nothing, known("all_reduce"), []) == "0 replicas received something, expected 3"
+
+
+def test_a_few_calls_between_workers_are_not_timed_fewer_of_long_ones_and_none_within_a_process() -> None:
+    alone = CollectiveCell(collective="all_reduce", size=4, strategy="mirrored", replicas=2, device="virtual-cpu")
+    between = alone.model_copy(update={"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1})
+    taken = {seconds: untimed_calls(between, seconds) for seconds in (0.0, 1e-4, 0.02, 0.15, 0.4, 0.6, 5.4)}
+    assert taken == {0.0: 0, 1e-4: WARM_CALLS, 0.02: WARM_CALLS, 0.15: 3, 0.4: 1, 0.6: 0, 5.4: 0}
+    assert all(seconds * calls <= WARM_S for seconds, calls in taken.items())
+    assert untimed_calls(alone, 1e-4) == 0

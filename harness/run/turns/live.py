@@ -123,7 +123,7 @@ class LiveTrial:
             pass
         self._close_phase()
         self._taking_turns = True
-        self.taken.sync_seconds = report.sync_seconds or 0.0
+        self.taken.sync_seconds, self.taken.untimed_steps = report.sync_seconds or 0.0, report.untimed_steps or 0
         self.pilot, self.steps = report, report.steps
         self._unproved_s, self._prove_after_s = 0.0, PROVE_EVERY_S
 

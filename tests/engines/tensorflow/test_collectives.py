@@ -15,6 +15,7 @@ from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import sweep_from
 from harness.spec.collective import COLLECTIVES, CollectiveCell
+from harness.trial.collectives import WARM_CALLS
 from tests.axes import GRADIENT_BYTES
 from tests.preloaded import handed_in
 from tests.record.examples import trial
@@ -103,6 +104,14 @@ def test_an_op_that_is_wrong_at_a_size_has_no_bandwidth(measured: dict[str, Tria
     record = measured[name]
     assert (record.status, record.throughput, record.step_time_s) == ("wrong_result", None, None)
     assert says in (record.reason or "")
+
+
+@pytest.mark.slow
+def test_the_record_says_how_many_calls_before_each_window_were_not_timed(measured: dict[str, TrialRecord]) -> None:
+    untimed = {name: of.windows.untimed_steps for name, of in measured.items() if of.windows is not None}
+    assert 1 <= untimed["workers"] <= WARM_CALLS
+    assert {untimed[name] for name in ("ring", "gather", "broadcast")} == {0}
+    assert "untimed_steps" not in json.loads(measured["ring"].model_dump_json())["windows"]
 
 
 @pytest.mark.slow

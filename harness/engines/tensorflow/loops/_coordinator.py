@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops.base import Loop
+from harness.engines.tensorflow.plants import Planted, no_place, planted_in_updates
 from harness.engines.tensorflow.training import added_loss, share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
@@ -26,9 +27,13 @@ class CoordinatorLoop(Loop):
     def __init__(self, training: "Training") -> None:
         import tensorflow as tf
 
+        cell = training.cell
+        self._plant = planted_in_updates(training.request.plant, cell.strategy)
+        if training.request.plant is not None and cell.updates == "keras":
+            raise no_place(cell.strategy)
         super().__init__(training)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(training.strategy)
-        self._update = make_update(training)
+        self._update = make_update(training, self._plant)
         self._timed = self._with_own_input()
         self._example: Any = None
         self._passed: Counter[int] = Counter()
@@ -112,12 +117,14 @@ class _Updates:
         return self._loop.take_in(self._updates)
 
 
-def make_update(training: "Training") -> Any:
+def make_update(training: "Training", plant: Planted | None = None) -> Any:
     """One worker's update as a tf.function (x, y) -> (loss, updates that others made meanwhile)."""
-    return _keras_update(training) if training.cell.updates == "keras" else _locked_update(training)
+    if training.cell.updates == "keras":
+        return _keras_update(training)
+    return _locked_update(training, plant or Planted())
 
 
-def _locked_update(training: "Training") -> Any:
+def _locked_update(training: "Training", plant: Planted) -> Any:
     """By locked kernels on the servers (`harness.engines.tensorflow.server_state`)."""
     import tensorflow as tf
 
@@ -128,8 +135,8 @@ def _locked_update(training: "Training") -> Any:
         before = optimizer.iterations.read_value()
         with tf.control_dependencies([before]):
             trained, untrained = model.read()
-        loss, gradients, after = gradients_of(trained, untrained, x, y)
-        optimizer.apply(gradients)
+        loss, gradients, after = gradients_of(plant.after_pull(trained), untrained, x, y)
+        optimizer.apply(plant.before_push(gradients))
         model.keep_untrained(untrained, after)
         return loss, optimizer.iterations.read_value() - 1 - before
 

@@ -88,7 +88,7 @@ class ServerInstrumentLoop(CoordinatorLoop):
         with tf.control_dependencies([before]):
             trained, untrained = self._cut(own)
             loss, gradients, after = self._gradients_of(trained, untrained, x, y)
-        optimizer.apply(gradients)
+        optimizer.apply(self._plant.before_push(gradients))
         model.keep_untrained(untrained, after)
         return loss, optimizer.iterations.read_value() - 1 - before
 
@@ -98,8 +98,8 @@ class ServerInstrumentLoop(CoordinatorLoop):
         iterations = self._training.optimizer.iterations
         before = iterations.read_value()
         with tf.control_dependencies([before]):
-            weights = self._training.model.read()
-        loss, gradients, _ = self._gradients_of(*weights, x, y)
+            trained, untrained = self._training.model.read()
+        loss, gradients, _ = self._gradients_of(self._plant.after_pull(trained), untrained, x, y)
         with tf.control_dependencies([told := loss + number_of(gradients)]):
             return told, iterations.read_value() - before
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
-from harness.engines.tensorflow.plants import Planted, planted
+from harness.engines.tensorflow.plants import Planted, no_place, planted
 from harness.engines.tensorflow.state import capture, copies_of
 from harness.engines.tensorflow.training import share_gradients
-from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 from harness.trial.array_cache import cached_arrays
 
@@ -23,7 +22,8 @@ class CustomLoop(Loop):
 
     def __init__(self, training: "Training") -> None:
         super().__init__(training)
-        self._plant = planted(training.request.plant, training.devices.names)
+        request, workers = training.request, training.cell.workers
+        self._plant = planted(request.plant, training.devices.names, training.worker, workers)
         self._gradients_of = make_gradients(training)
         self._step = make_step(training, self._plant, self._gradients_of)
         self._pass = make_pass(training, self._plant, self._gradients_of)
@@ -236,11 +236,13 @@ def on_replicas(training: "Training", x: Any, y: Any) -> tuple[Any, Any]:
 
 def _build(training: "Training") -> Loop:
     cell = training.cell
-    if not cell.mesh and not cell.asynchronous:
+    if cell.asynchronous:
+        return CoordinatorLoop(training)
+    if not cell.mesh:
         return CustomLoop(training)
     if training.request.plant is not None:
-        raise Unsupported(f"strategy '{cell.strategy}' has no place for a planted slow-down: validate another strategy")
-    return MeshLoop(training) if cell.mesh else CoordinatorLoop(training)
+        raise no_place(cell.strategy)
+    return MeshLoop(training)
 
 
 LOOP = LoopKind("custom", "a custom loop: strategy.run inside a tf.function", _build)

@@ -29,16 +29,38 @@ def check_loop(plant: Plant | None, loop: str | None) -> None:
         raise Unsupported(f"plant: '{plant.kind}' can be planted in the {LOOP} loop only, and this is {this}")
 
 
-def planted(plant: Plant | None, devices: Sequence[str]) -> Planted:
-    """`plant` ready to work in the steps of replicas on `devices`, one a replica; None plants nothing.
+def planted(plant: Plant | None, devices: Sequence[str], worker: int = 0, workers: int = 1) -> Planted:
+    """`plant` ready to work in the steps of replicas on `devices`, one a replica, of a worker; None plants nothing.
 
     Raises UsageError for an unknown kind, and Unsupported, with the reason, where it cannot be planted.
     """
     if plant is None:
         return Planted()
+    if (kind := _kind_of(plant)).of_servers:
+        raise Unsupported(f"plant: '{plant.kind}' is in what parameter servers send and get, and here are none")
+    made = kind.build(plant, devices)
+    made.worker, made.workers = worker, workers
+    return made
+
+
+def planted_in_updates(plant: Plant | None, strategy: str) -> Planted:
+    """The same in the updates that a worker makes to parameter servers."""
+    if plant is None:
+        return Planted()
+    if not (kind := _kind_of(plant)).of_servers:
+        raise no_place(strategy)
+    return kind.build(plant, ())
+
+
+def no_place(strategy: str) -> Unsupported:
+    """Why nothing of the kind can be planted."""
+    return Unsupported(f"strategy '{strategy}' has no place for a planted slow-down: validate another strategy")
+
+
+def _kind_of(plant: Plant) -> PlantKind:
     if plant.kind not in plants():
         raise not_one_of("plant", plant.kind, plants())
-    return plants()[plant.kind].build(plant, devices)
+    return plants()[plant.kind]
 
 
-__all__ = ["PlantKind", "Planted", "check_loop", "planted", "plants"]
+__all__ = ["PlantKind", "Planted", "check_loop", "no_place", "planted", "planted_in_updates", "plants"]

@@ -22,9 +22,13 @@ def keep_nothing(_name: str, compute: Callable[[], Arrays]) -> Arrays:
 class Planted:
     """What works in the steps of one loop. This one is nothing; a kind overrides what it needs.
 
-    `before_forward` and `after_update` are called while a replica's part of the step is traced; they must not change
-    any result. The others are called by the loop.
+    `before_forward` and `after_update` are called while a replica's part of the step is traced, `after_pull` and
+    `before_push` while an update to parameter servers is; they must not change any result. The others are called by the
+    loop.
     """
+
+    worker, workers = 0, 1
+    """Which of how many workers in lock-step has it."""
 
     of_input = False
     """Whether steps have it from their input: on batches that lie on the devices already there is none of it."""
@@ -36,6 +40,14 @@ class Planted:
     def after_update(self, loss: Any, weights: Sequence[Any]) -> Any:
         """The replica's loss, handed on once it has updated `weights`."""
         return loss
+
+    def after_pull(self, weights: Sequence[Any]) -> Sequence[Any]:
+        """The trained weights as they came from the servers, handed on."""
+        return weights
+
+    def before_push(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """The gradients, handed on to be sent; None of a weight that has none."""
+        return gradients
 
     def before_step(self) -> None:
         """Another step is about to be issued."""
@@ -63,6 +75,8 @@ class PlantKind:
     name: str
     summary: str
     build: Callable[["Plant", Sequence[str]], Planted]
+    of_servers: bool = False
+    """Whether it is in updates to parameter servers; the others are in steps of replicas."""
 
 
 def on_processors(devices: Sequence[str]) -> bool:

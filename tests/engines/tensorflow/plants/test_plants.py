@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.loops.custom import LOOP, LossInShares, make_step
-from harness.engines.tensorflow.plants import Planted, check_loop, planted, plants
+from harness.engines.tensorflow.plants import Planted, check_loop, planted, planted_in_updates, plants, slow_worker
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.base import keep_nothing
@@ -71,7 +71,8 @@ class Training:
 
 
 def test_the_kinds_are_those_that_a_validation_plants() -> None:
-    assert set(plants()) == {*SLOW_DOWNS, "host_delay", "slow_update"}
+    of_causes = {"host_delay", "slow_pull", "slow_push", "slow_update", "slow_worker", "worker_delay"}
+    assert set(plants()) == {*SLOW_DOWNS, *of_causes}
     assert all(kind.summary for kind in plants().values())
 
 
@@ -249,6 +250,71 @@ def test_a_delay_for_each_step_is_spent_at_the_end_of_the_window_however_long_it
     assert len(told) == 5
 
 
+def slept(kind: str, worker: int, windows: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """Seconds that a worker of two is asked to sleep before each step of each window."""
+    asked: list[float] = []
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        asked.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(slow_worker.time, "sleep", sleep)
+    monkeypatch.setattr(slow_worker.time, "perf_counter", lambda: now[0])
+    plant, found = planted(Plant(kind=kind, share=0.0, each=1.0), devices(1), worker, 2), []
+    for _ in range(windows):
+        plant.window_begins()
+        found.append([])
+        for _ in range(steps):
+            asked.clear()
+            plant.before_step()
+            found[-1].append(sum(asked))
+    return found
+
+
+@pytest.mark.parametrize("steps", [2, 3, 4, 7])
+def test_workers_sleep_by_turns_and_each_as_long_in_a_window_as_if_all_slept_alike(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (slept("slow_worker", worker, 3, steps, monkeypatch) for worker in (0, 1))
+    alike = slept("worker_delay", 0, 3, steps, monkeypatch)
+    for own, other, all_of_them in zip(first[1:], second[1:], alike[1:], strict=True):
+        assert sum(own) == sum(other) == sum(all_of_them) == steps
+        apart = [(a, b) for a, b in zip(own, other, strict=True) if a != b]
+        assert len(apart) == steps - steps % 2
+        assert {sum(pair) for pair in apart} == {2.0}
+
+
+def test_a_worker_by_itself_sleeps_before_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = planted(Plant(kind="slow_worker", share=0.0, each=1.0), devices(1))
+    asked: list[float] = []
+    monkeypatch.setattr(slow_worker.time, "perf_counter", lambda: sum(asked))
+    monkeypatch.setattr(slow_worker.time, "sleep", asked.append)
+    for _ in range(3):
+        plant.before_step()
+    assert asked == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("kind", "hook"), [("slow_pull", "after_pull"), ("slow_push", "before_push")])
+def test_what_is_exchanged_with_servers_comes_later_and_is_not_changed(tf: Any, kind: str, hook: str) -> None:
+    plant = planted_in_updates(Plant(kind=kind, share=0.0, each=0.05), "parameter_server")
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def update(x: Any, rows: Any) -> Any:
+        sparse = tf.IndexedSlices(rows, tf.constant([0, 2]), tf.constant([3, 2]))
+        held = getattr(plant, hook)([x, None, sparse])
+        assert held[1] is None
+        return held[0], held[2]
+
+    x, rows = tf.random.normal([5]), tf.ones([2, 2])
+    update(x, rows)
+    begun = time.perf_counter()
+    first, dense = update(x, rows)
+    assert time.perf_counter() - begun >= 0.05
+    np.testing.assert_array_equal(first, x)
+    np.testing.assert_array_equal(dense, [[1, 1], [0, 0], [1, 1]])
+
+
 @pytest.mark.usefixtures("tf")
 def test_a_counted_product_alone_has_a_cost() -> None:
     assert 0 < CountedWork(devices(1)[0]).cost_s() < 0.1
@@ -262,6 +328,11 @@ def test_what_cannot_be_planted_is_refused_with_the_reason() -> None:
         planted(Plant(kind="slow_replica", share=0.05), devices(1))
     with pytest.raises(Unsupported, match="on processors and GPUs, not on /device:TPU:0"):
         planted(Plant(kind="device_work", share=0.05), ["/device:TPU:0"])
+    with pytest.raises(Unsupported, match="'slow_pull' is in what parameter servers send and get, and here are none"):
+        planted(Plant(kind="slow_pull", share=0.0, each=0.01), devices(1))
+    for kind in ("slow_worker", "slow_push"):
+        with pytest.raises(Unsupported, match=f"'{kind}' is seconds of each .*, and no share of it"):
+            plants()[kind].build(Plant(kind=kind, share=0.05), devices(1))
 
 
 @pytest.mark.parametrize(("strategy", "keys"), [("parameter_server", {"ps": 1}), ("dtensor", {"mesh": "batch:2"})])
