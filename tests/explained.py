@@ -10,7 +10,7 @@ from harness.record.trial import TraceRecord
 from harness.run.kinds.explain import alone_of
 from harness.spec.cell import trained
 from tests.comparisons import MIRRORED, as_run, scaled
-from tests.synthetic import make_run
+from tests.synthetic import computing, make_run
 
 RATIOS = {
     "whole": 1.0,
@@ -36,11 +36,13 @@ def explain_run(
     at_once: int = 1,
     passed: Mapping[int, int] | None = None,
     traced: Mapping[str, float] | None = None,
+    computes: Sequence[float] = (),
 ) -> Run:
     """A run of one cell. In block b arm x takes ratios[x] + noise[b + its number] of the whole step's time, which
     itself differs from block to block; those of `crashed` are unsupported for the reason given,
     in every block or in `crashes`. `passed` says how many updates had how many others pass, of workers `at_once`;
-    `traced` how many seconds of a step each part has in a profile of the first trial."""
+    `traced` how many seconds of a step each part has in a profile of the first trial; `computes` how many each worker
+    computes alone."""
     manifest, [template] = make_run([MIRRORED], blocks=1, faults=False)
     cell, alone = trained(MIRRORED), alone_of(trained(MIRRORED))
     names, trials = list(ratios), []
@@ -62,7 +64,7 @@ def explain_run(
             if traced and name == "whole" and not block:
                 profile = TraceRecord(path="traces/one", steps=5, bytes=1, parts=dict(traced))
                 record = record.model_copy(update={"trace": profile})
-            trials.append(record)
+            trials.append(computing(record, *computes) if computes else record)
     family = FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone.cell_id, at_once=at_once)
     return as_run(
         manifest,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.record.checks import Checks
+from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
 from harness.record.trial import PHASE_NAMES, Executed, Phases, Resources, TrialRecord, Windows
 from harness.spec.bases import base_of
@@ -327,3 +328,14 @@ def _manifest(
             warnings=["the frequency governor is 'powersave': timings vary more than they need to"],
         ),
     )
+
+
+def computing(trial: TrialRecord, *pass_s: float) -> TrialRecord:
+    """Workers with the same windows, of which each computes alone for so long."""
+    assert trial.windows is not None
+    windows = trial.windows.model_copy(update={"workers": [trial.windows.seconds] * len(pass_s)})
+    members = [
+        MemberRecord(name=f"worker {w}", address="a:1", compute_s=[seconds * (1 + 0.001 * trial.block)] * 5)
+        for w, seconds in enumerate(pass_s)
+    ]
+    return trial.model_copy(update={"windows": windows, "cluster": ClusterRecord(launcher="local", members=members)})

@@ -13,6 +13,7 @@ from typing import Literal
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean, t_quantile
 from harness.analysis.estimates.verdict import fewest_after
 from harness.analysis.summary import JUDGED
+from harness.analysis.workers import WorkerTimes, step_times
 from harness.record.explain import (
     ALONE,
     BARRIER,
@@ -152,6 +153,9 @@ class Explanation:
     other."""
     traced: tuple[TracedPart, ...] = ()
     """Of one trial that was profiled; empty where none was, or its profile cannot be read so."""
+    slow_workers: tuple[WorkerTimes, ...] = ()
+    """Those that are always slower than the fastest, which the others wait for: no arm can leave that out, since each
+    takes as long as its slowest worker."""
     judged: bool = True
     """Whether the run has finished: before its end there are shares and no verdict."""
 
@@ -218,7 +222,13 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         lacking=lacking,
         staleness=_staleness(whole := [trial for trial in own if trial.side == WHOLE and trial.measured]),
         traced=tuple(_traced(family, there, ratios, whole)),
+        slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
+
+
+def _slow_workers(whole: Sequence[TrialRecord]) -> tuple[WorkerTimes, ...]:
+    """By what each worker's forward and backward take it alone, in trials of the whole step."""
+    return tuple(worker for times in step_times(whole).values() for worker in times.workers if worker.slower)
 
 
 def _traced(

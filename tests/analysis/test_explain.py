@@ -38,6 +38,14 @@ def test_how_many_updates_of_others_come_between_is_a_mean_over_trials() -> None
     assert explanations_of(explain_run())[0].staleness is None
 
 
+def test_a_worker_that_is_always_slow_is_known_by_what_it_computes_alone() -> None:
+    [slow] = explanations_of(explain_run(computes=[0.001, 0.002]))
+    assert [worker.worker for worker in slow.slow_workers] == [1]
+    assert not explanations_of(explain_run(computes=[0.001, 0.001]))[0].slow_workers
+    served = explain_run({**SERVED, "empty": 0.1, "alone": 0.5}, at_once=2, computes=[0.001, 0.002])
+    assert not explanations_of(served)[0].slow_workers, "workers of parameter servers wait for nobody"
+
+
 def test_the_wait_for_the_slowest_is_within_communication_and_the_hosts_share_is_what_one_call_saves() -> None:
     [found] = explanations_of(explain_run({**RATIOS, "barrier": 0.82, "in_one_call": 0.86}))
     assert (found.part("wait").value, found.part("host").value) == (

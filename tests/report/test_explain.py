@@ -49,6 +49,13 @@ def test_servers_have_a_pull_and_a_push_in_words_in_the_figure_and_beside_them_h
     assert ">push of gradients<" in figure.svg
 
 
+def test_a_worker_that_the_others_always_wait_for_is_named_with_how_slow_it_is_and_where_that_shows() -> None:
+    _, line = explain_lines(explanations_of(explain_run(computes=[0.001, 0.002])))
+    assert "worker 1 is always slow" in line
+    assert "2.00× [2.00 – 2.00] as long" in line
+    assert "in contention and compute, not in wait" in line
+
+
 def test_where_a_trace_and_the_arms_disagree_is_said_with_both(tmp_path: Path) -> None:
     parts = {"compute": 0.5, "update": 0.05, "communication": 0.2, "input": 0.1, "rest": 0.15}
     run = explain_run(traced=parts)

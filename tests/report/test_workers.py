@@ -4,11 +4,10 @@ import pytest
 
 from harness.analysis import summarise
 from harness.analysis.workers import step_times
-from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.trial import TrialRecord
 from harness.report.figures import workers_figure
 from harness.report.tables.sweep import steps_table
-from tests.synthetic import make_cell, make_run
+from tests.synthetic import computing, make_cell, make_run
 
 
 def straggling(trial: TrialRecord) -> TrialRecord:
@@ -38,17 +37,6 @@ def test_no_worker_of_a_run_that_has_not_finished_is_called_a_straggler() -> Non
     assert "Not judged" in picture.caption
     assert {row["straggles"] for row in picture.data} == {None}
     assert not any("straggles" in word for row in steps_table(work, times).rows for word in row)
-
-
-def computing(trial: TrialRecord, *pass_s: float) -> TrialRecord:
-    """Workers with the same windows, of which each computes alone for so long."""
-    assert trial.windows is not None
-    windows = trial.windows.model_copy(update={"workers": [trial.windows.seconds] * len(pass_s)})
-    members = [
-        MemberRecord(name=f"worker {w}", address="a:1", compute_s=[seconds * (1 + 0.001 * trial.block)] * 5)
-        for w, seconds in enumerate(pass_s)
-    ]
-    return trial.model_copy(update={"windows": windows, "cluster": ClusterRecord(launcher="local", members=members)})
 
 
 def test_a_worker_that_computes_longer_is_named_though_lock_step_makes_all_windows_alike() -> None:

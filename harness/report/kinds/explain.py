@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.analysis.estimates.intervals import Interval
 from harness.record.explain import WHOLE
 from harness.record.reading import Run
 from harness.report.kinds.base import PageRequest, Presentation
@@ -95,6 +96,10 @@ def _try_as_json(one: "Try") -> dict[str, Any]:
     return {**one.record.model_dump(mode="json"), "verdict": one.verdict, **size, "reason": one.reason}
 
 
+def _as_ends(size: Interval) -> dict[str, float | None]:
+    return {end: getattr(size, end) for end in ("value", "low", "high")}
+
+
 def _as_json(found: Any) -> dict[str, Any]:
     return {
         "cell_id": found.cell.cell_id,
@@ -108,7 +113,11 @@ def _as_json(found: Any) -> dict[str, Any]:
             {**asdict(part.by_arms), "traced": part.share, "seconds": part.seconds, "differs": part.differs}
             for part in found.traced
         ],
-        "staleness": found.staleness and {end: getattr(found.staleness, end) for end in ("value", "low", "high")},
+        "staleness": found.staleness and _as_ends(found.staleness),
+        "slow_workers": [
+            {"worker": worker.worker, "against_fastest": _as_ends(worker.alone.against_fastest)}
+            for worker in found.slow_workers
+        ],
     }
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
+from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import IN_THESE_MINUTES, NOTHING, significant
+from harness.report.words.text import IN_THESE_MINUTES, NOTHING, ratio, significant
 from harness.spec.axes import ENGINE
 from harness.spec.cell import cell_names
 from harness.trial.engines import catalogue_of
@@ -76,6 +77,7 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     lines = [f"{names[found.cell.cell_id]}{_answer(found)}" for found in explanations]
     for found in explanations:
         lines += [f"{names[found.cell.cell_id]}: {_passed(found.staleness)}"] if found.staleness is not None else []
+        lines += [f"{names[found.cell.cell_id]}: {_waited_for(worker)}" for worker in found.slow_workers]
         lines += [f"{names[found.cell.cell_id]}: {_differences(found)}"] if found.traced else []
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
@@ -191,6 +193,16 @@ def _trace_table(name: str, found: Explanation) -> Table:
 def _passed(staleness: Interval) -> str:
     ends = "not known" if staleness.low is None else f"{max(0.0, staleness.low):.2f} – {staleness.high:.2f}"
     return f"between its pull and its push {staleness.value:.2f} [{ends}] updates of other workers are made"
+
+
+def _waited_for(worker: WorkerTimes) -> str:
+    """Every arm with it is as slow as it is, so what it costs the others looks like computing in company."""
+    assert worker.alone is not None
+    slower = ratio(worker.alone.against_fastest)
+    return (
+        f"worker {worker.worker} is always slow: its own forward and backward take {slower} as long as the fastest "
+        "worker's. The others wait for it, which is in contention and compute, not in wait"
+    )
 
 
 def _table(name: str, found: Explanation) -> Table:

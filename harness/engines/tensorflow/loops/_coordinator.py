@@ -25,12 +25,12 @@ class CoordinatorLoop(Loop):
     """
 
     def __init__(self, training: "Training") -> None:
-        import tensorflow as tf
-
         cell = training.cell
         self._plant = planted_in_updates(training.request.plant, cell.strategy)
         if training.request.plant is not None and cell.updates == "keras":
             raise no_place(cell.strategy)
+        import tensorflow as tf
+
         super().__init__(training)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(training.strategy)
         self._update = make_update(training, self._plant)
