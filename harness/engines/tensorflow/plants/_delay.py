@@ -31,6 +31,9 @@ class StepDelay(Planted):
     def window_ends(self, finish: Callable[[], object]) -> None:
         """Wait for the steps, then spend what is owed for them."""
         finish()
+        self._spend_what_is_owed()
+
+    def _spend_what_is_owed(self) -> None:
         if self._owed > 0:
             begun = time.perf_counter()
             self._spend(self._owed)

@@ -7,12 +7,13 @@ slow would be slow where no other waits for it, too, and an arm of `explain` tak
 import time
 from collections.abc import Sequence
 
+from harness.engines.tensorflow.plants._delay import StepDelay
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
 from harness.errors import Unsupported
 from harness.record.trial import Plant
 
 
-class WorkerDelay(Planted):
+class WorkerDelay(StepDelay):
     """`plant.each` seconds a step of each worker, in the mean over a window.
 
     A window's time is its slowest worker's, so in each window all sleep as often: in the first steps of one that has
@@ -22,11 +23,10 @@ class WorkerDelay(Planted):
     def __init__(self, plant: Plant, *, in_turn: bool) -> None:
         if plant.each is None:
             raise Unsupported(f"plant: '{plant.kind}' is seconds of each step, and no share of it")
-        self._each_s, self._in_turn = plant.each, in_turn
+        super().__init__(plant.each, time.sleep)
+        self._in_turn = in_turn
         self._step = self._first_in_turn = 0
         """Steps of this window so far; those in which all sleep alike."""
-        self._owed = 0.0
-        """Seconds to sleep still; negative when the last time was too long."""
 
     def window_begins(self) -> None:
         """It has as many steps as the one before."""
@@ -43,10 +43,7 @@ class WorkerDelay(Planted):
 
     def _sleep(self, seconds: float) -> None:
         self._owed += seconds
-        if self._owed > 0:
-            begun = time.perf_counter()
-            time.sleep(self._owed)
-            self._owed -= time.perf_counter() - begun
+        self._spend_what_is_owed()
 
 
 def _in_turn(plant: Plant, _: Sequence[str]) -> Planted:

@@ -286,10 +286,10 @@ def test_workers_sleep_by_turns_and_each_as_long_in_a_window_as_if_all_slept_ali
 
 
 def test_a_worker_by_itself_sleeps_before_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = planted(Plant(kind="slow_worker", share=0.0, each=1.0), devices(1))
     asked: list[float] = []
     monkeypatch.setattr(slow_worker.time, "perf_counter", lambda: sum(asked))
     monkeypatch.setattr(slow_worker.time, "sleep", asked.append)
+    plant = planted(Plant(kind="slow_worker", share=0.0, each=1.0), devices(1))
     for _ in range(3):
         plant.before_step()
     assert asked == [1.0, 1.0, 1.0]
