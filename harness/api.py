@@ -5,16 +5,13 @@ The columns of the frames, their units and types are those of `docs/exports.md`.
 
 from __future__ import annotations
 
-import functools
-import inspect
-import math
-import numbers
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from harness.arguments import checked, is_name, is_number, is_text
 from harness.errors import UsageError
 from harness.looks import MOST_BLOCKS
 from harness.visible import message, quoted
@@ -35,75 +32,9 @@ PathName = str | os.PathLike[str]
 Folder = str | os.PathLike[str]
 RESULTS = Path("results")
 """Where runs are looked for unless a folder is named."""
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
-def _is_text(value: Any) -> bool:
-    """Whether it is a text that the system takes as an argument or as a name."""
-    return isinstance(value, str) and _is_name(value)
-
-
-def _is_name(value: Any) -> bool:
-    try:
-        return isinstance(os.fspath(value), str) and b"\0" not in os.fsencode(value)
-    except (TypeError, ValueError):  # no path; a letter that no encoding has
-        return False
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and abs(int(value)) < 2**63
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-_EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "PathName": (_is_name, "a name or a path"),
-    "Folder": (_is_name, "a path"),
-    "str": (_is_text, "a text"),
-    "bool": (lambda value: isinstance(value, bool), "True or False"),
-    "int": (_is_count, "a whole number of 64 bits at most"),
-    "float": (_is_number, "a finite number"),
-    "Sequence[int]": (
-        lambda value: isinstance(value, Sequence) and all(map(_is_count, value)),
-        "whole numbers such as (5, 8, 12)",
-    ),
-    "Mapping[str, Any]": (
-        lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
-        "keys of a spec with their values, such as {'replicas': 2}",
-    ),
-}
-"""What an argument is to be, by its annotation: whether a value is that, and what it is called."""
-
-
-def _checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """`function`, which refuses an argument that is not what its annotation says: UsageError names it.
-
-    `Any` is checked by who reads it. An annotation of which nothing is known is a KeyError when this is imported.
-    """
-    signature = inspect.signature(function)
-    kinds = {key: str(parameter.annotation) for key, parameter in signature.parameters.items()}
-    known = {key: _EXPECTED[kind.removesuffix(" | None")] for key, kind in kinds.items() if kind != "Any"}
-
-    @functools.wraps(function)
-    def checking(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        given = signature.bind(*args, **kwargs).arguments
-        for key, (is_one, expected) in known.items():
-            several = signature.parameters[key].kind is inspect.Parameter.VAR_POSITIONAL
-            for value in given.get(key, ()) if several else (given[key],) if key in given else ():
-                if not (is_one(value) or (value is None and kinds[key].endswith(" | None"))):
-                    raise UsageError(f"{key}: given {quoted(value)}, expected {expected}")
-        return function(*args, **kwargs)
-
-    return checking
-
-
-@_checked
+@checked
 def load(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The trials of one run or of several, one row a trial, failed ones included.
 
@@ -116,7 +47,7 @@ def load(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     return trial_frame([trial for run in _read(runs, results) for trial in run.trials])
 
 
-@_checked
+@checked
 def load_windows(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The windows of every trial that took any, one row a window, warm-up included (`measured` tells them apart).
 
@@ -127,7 +58,7 @@ def load_windows(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     return window_frame([trial for run in _read(runs, results) for trial in run.trials])
 
 
-@_checked
+@checked
 def load_cells(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The cells of one run or of several with their estimates: 95 % intervals, speed-ups, ranks; one row a cell.
 
@@ -138,7 +69,7 @@ def load_cells(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     return cell_frame(_read(runs, results, trials=False))
 
 
-@_checked
+@checked
 def load_parts(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The parts of each cell's step, of one run of `explain` or of several, one row a part with its 95 % interval.
 
@@ -149,7 +80,7 @@ def load_parts(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     return part_frame(_read(runs, results))
 
 
-@_checked
+@checked
 def runs(results: Folder = RESULTS) -> pd.DataFrame:
     """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`."""
     from harness.record.reading import list_runs
@@ -158,7 +89,7 @@ def runs(results: Folder = RESULTS) -> pd.DataFrame:
     return listing_frame(list_runs(Path(results)))
 
 
-@_checked
+@checked
 def read(run: PathName = "latest", results: Folder = RESULTS) -> Run:
     """The run as recorded: `manifest` and `trials`, typed. Raises what `load` does."""
     from harness.record.reading import load_run, resolve_run
@@ -166,7 +97,7 @@ def read(run: PathName = "latest", results: Folder = RESULTS) -> Run:
     return load_run(resolve_run(os.fspath(run), Path(results)))
 
 
-@_checked
+@checked
 def summary(run: PathName = "latest", results: Folder = RESULTS) -> RunSummary:
     """Everything that the report says of a run: cells, rankings, answers, noise. Raises what `load` does."""
     from harness.analysis.summary import summarise
@@ -175,7 +106,7 @@ def summary(run: PathName = "latest", results: Folder = RESULTS) -> RunSummary:
     return summarise(found.manifest, found.trials)
 
 
-@_checked
+@checked
 def sweep(
     spec: PathName | None = None,
     *,
@@ -208,7 +139,7 @@ def sweep(
     return result
 
 
-@_checked
+@checked
 def explain(
     spec: PathName | None = None,
     *,
@@ -235,7 +166,7 @@ def explain(
     return ExplainResult(load_run(kind.explain(settings, Path(results), command, _progress(quiet))))
 
 
-@_checked
+@checked
 def ab(
     spec: PathName | None = None,
     *,
@@ -304,7 +235,7 @@ def _sides(
     return sides_of(base, a, b, pythons=(one, other), revisions=revisions, windowed=True)
 
 
-@_checked
+@checked
 def compare(
     a: PathName,
     b: PathName | None = None,
@@ -389,7 +320,7 @@ def _resumed(kind: str, run: PathName, results: Folder, beside: dict[str, Any], 
 
 def _listed(keys: Mapping[str, Any]) -> dict[str, Any]:
     """As TOML has them: lists, and folders as text."""
-    folders = {key: os.fspath(value) for key, value in keys.items() if not isinstance(value, str) and _is_name(value)}
+    folders = {key: os.fspath(value) for key, value in keys.items() if not isinstance(value, str) and is_name(value)}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()} | folders
 
 
@@ -402,7 +333,7 @@ def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     keys = _listed(given or {})
     variables = {key: value for key, value in keys.items() if key.startswith(ENVIRONMENT)}
     for key, value in variables.items():
-        if not (_is_text(value) or _is_number(value)):
+        if not (is_text(value) or is_number(value)):
             raise UsageError(f"{side}: {key}: given {quoted(value)}, expected a text")
     read = sweep_of_keys({key: value for key, value in keys.items() if key not in variables}, f"--{side}")
     return [f"{key}={variables[key] if key in variables else text_of(key, getattr(read, key))}" for key in keys]
