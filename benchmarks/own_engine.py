@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import cycle
 
@@ -37,6 +38,7 @@ class Mean:
     least_steps = 1
     ahead = 0
     alone: Callable[[], None] | None = None
+    resting = nullcontext
     staleness: dict[int, int] | None = None
 
     def __init__(self, request: Request) -> None:

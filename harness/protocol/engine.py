@@ -7,6 +7,7 @@ Its module must not import the framework at the top: the parent reads the catalo
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, SupportsFloat
 
@@ -104,11 +105,7 @@ class Tracer(Protocol):
 
 
 class Trainer(Protocol):
-    """One cell that has been built in this process: it trains as a pace says, and shows what it did.
-
-    One whose threads work while it waits for its turn says by a method `resting`, if any, how they do not: it gives a
-    context that is entered for that time.
-    """
+    """One cell that has been built in this process: it trains as a pace says, and shows what it did."""
 
     @property
     def resources(self) -> Resources:
@@ -122,6 +119,11 @@ class Trainer(Protocol):
     def ahead(self) -> int:
         """Batches that its input may have ready before a window, made while it was another's turn; 0 where the input
         takes no time."""
+
+    @property
+    def resting(self) -> Callable[[], AbstractContextManager[object]]:
+        """Gives what is entered while this waits for its turn, if its threads would work then: `contextlib.nullcontext`
+        where none does."""
 
     def check_reduction(self) -> str | None:
         """Whether what the replicas compute comes together rightly: None, or the evidence that it does not."""

@@ -1,6 +1,5 @@
 """A trial of a cell: its phases, what is proved in each, and the clock between them, whatever engine trains."""
 
-import contextlib
 import functools
 import gc
 from collections.abc import Callable, Sequence
@@ -67,7 +66,7 @@ class Trial(Attempt):
             tracer,
             None if self._request.instrument else lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
             lambda: trainer.ahead,
-            resting=getattr(trainer, "resting", contextlib.nullcontext),
+            resting=trainer.resting,
         )
         self._enter("first_step")
         trainer.run(clock)

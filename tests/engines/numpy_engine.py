@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,7 @@ class LeastSquares:
     ahead = 0
     staleness: dict[int, int] | None = None
     alone: Callable[[], None] | None = None
+    resting: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def __init__(self, request: Request) -> None:
         import numpy as np

@@ -4,7 +4,6 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -69,6 +68,7 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     title = "Horovod"
+    resting = staticmethod(group.resting)
     _instead: Instrument | None = None
     """The one that is timed."""
 
@@ -134,11 +134,11 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""
-        if self._instrument and not isinstance(self._way, Fit):
+        if self._instrument and isinstance(self._way, Fit):
+            self._way.goes_on = self._judged
+        elif self._instrument:
             self._run(pace, lambda loss: MeanLoss(loss, self.agree))
             return
-        if isinstance(self._way, Fit) and self._instrument:
-            self._way.goes_on = self._judged
         self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
 
     def _step(self, x: Any, y: Any) -> Any:
@@ -188,10 +188,6 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
         """The first process reads, and broadcasts what it has to all, as Horovod's documentation has it."""
         found = 0 if self._rank else super().restore()
         return found if self._request.member is None else group.broadcast(found, self._variables)
-
-    def resting(self) -> AbstractContextManager[object]:
-        """Nothing is exchanged."""
-        return group.resting()
 
     def _mean(self, value: float) -> float:
         return group.mean(value)

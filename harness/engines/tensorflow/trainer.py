@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from harness.engines.tensorflow.counting import updates_due
@@ -28,6 +29,8 @@ from harness.record.trial import Executed, Resources
 
 class TensorFlowTrainer:
     """See `harness.protocol.engine.Trainer`."""
+
+    resting: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def __init__(self, request: Request) -> None:
         cell = request.training

@@ -5,6 +5,7 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import Unsupported
@@ -36,6 +37,7 @@ class SameWorkTrainer(ABC):
 
     least_steps = 1
     staleness: dict[int, int] | None = None
+    resting: Callable[[], AbstractContextManager[object]] = nullcontext
     _request: Request
     _data: Data
     _late: "tuple[Array, Array]"
