@@ -95,7 +95,7 @@ class Mean:
             last = np.split(batches[-1], replicas)[-1]
             wrong["averaged"] = [before + (mean - before) / replicas]
             wrong["missing"] = [mean + RATE * (before - last).sum(axis=0) / len(batches[-1])]
-        return replace(right, sight=sight_of(wrong, initial, right))
+        return replace(right, sight=sight_of(wrong.items(), initial, right))
 
     def run(self, pace: Pace) -> None:
         while steps := pace.begin():

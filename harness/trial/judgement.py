@@ -6,7 +6,7 @@ passes, else the evidence in plain words.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,12 +69,12 @@ def check_update(
 
 
 def sight_of(
-    wrong: "Mapping[str, Sequence[Array]]", initial: Sequence[VariableState], reference: Reference
+    wrong: "Iterable[tuple[str, Sequence[Array]]]", initial: Sequence[VariableState], reference: Reference
 ) -> dict[str, float]:
     """How many times its limit each state would be that a fault in the last update leaves behind, by the fault's name.
 
-    `wrong[fault]` has an array a variable, as `reference.states[-1]` has. A fault that begins earlier shows at least as
-    much: it has all updates to show in.
+    `wrong` has each fault with an array a variable, as `reference.states[-1]` has; one state is held at a time. A fault
+    that begins earlier shows at least as much: it has all updates to show in.
     """
 
     wanted = _wanted(initial, reference, len(reference.states) - 1)
@@ -84,7 +84,7 @@ def sight_of(
 
     return {
         fault: max(w.furthest(as_trained(value, w.start)).share for value, w in zip(state, wanted, strict=True))
-        for fault, state in wrong.items()
+        for fault, state in wrong
     }
 
 

@@ -3,6 +3,7 @@
 NumPy alone, whatever ran the updates.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -56,9 +57,39 @@ def perturbed_start(
     return [moved(state.copies[0]) if state.kind == "weight" else state.copies[0] for state in initial]
 
 
+@dataclass(frozen=True)
+class PerturbedRun:
+    """What is kept of a run from perturbed weights: its weights, of which it is known later which elements count, and
+    of all else how far it is from the exact run. A whole run is several times the model."""
+
+    start: "list[Array]"
+    states: "list[list[Array]]"
+    """Weights alone, after each update; `start` has those before the first."""
+    gradients: list[list[float]]
+    """Norm of the difference in each weight's gradient, by update."""
+    others: list[list[float]]
+    """Norm of the difference in each variable that is no weight, after each update."""
+    losses: list[float]
+
+    @classmethod
+    def of(cls, run: ReferenceRun, exact: ReferenceRun, initial: Sequence[VariableState]) -> "PerturbedRun":
+        """Of a `run` beside the `exact` one."""
+        weights = [v for v, state in enumerate(initial) if state.kind == "weight"]
+        others = [v for v, state in enumerate(initial) if state.kind != "weight"]
+        states = list(zip(run.states, exact.states, strict=True))
+        gradients = zip(run.gradients, exact.gradients, strict=True)
+        return cls(
+            [run.start[v] for v in weights],
+            [[state[v] for v in weights] for state in run.states],
+            [[*map(_apart, *of_update)] for of_update in gradients],
+            [[distance(state[v], expected[v]) for v in others] for state, expected in states],
+            [abs(loss - expected) for loss, expected in zip(run.losses, exact.losses, strict=True)],
+        )
+
+
 def with_noise(
     exact: ReferenceRun,
-    perturbed: Sequence[ReferenceRun],
+    perturbed: Sequence[PerturbedRun],
     initial: Sequence[VariableState],
     arithmetic: str,
     otherwise: "Sequence[Array] | None" = None,
@@ -70,13 +101,13 @@ def with_noise(
     trusted = _trusted(exact, perturbed, arithmetic, otherwise)
     updates = range(len(exact.states))
     noise = [_noise_after(update, initial, exact, perturbed, trusted) for update in updates]
-    losses = [max(abs(run.losses[update] - exact.losses[update]) for run in perturbed) for update in updates]
+    losses = [max(run.losses[update] for run in perturbed) for update in updates]
     return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic)
 
 
 def _trusted(
     exact: ReferenceRun,
-    perturbed: Sequence[ReferenceRun],
+    perturbed: Sequence[PerturbedRun],
     arithmetic: str,
     otherwise: "Sequence[Array] | None" = None,
 ) -> "list[Array]":
@@ -91,11 +122,10 @@ def _trusted(
     masks = []
     for w, first in enumerate(exact.gradients[0]):
         mask = np.ones(first.size, dtype=bool)
-        least = 0.0 if otherwise is None else _noise_level(first.reshape(-1), [otherwise[w].reshape(-1)])
+        least = 0.0 if otherwise is None else _noise_level(first.size, [_apart(otherwise[w], first)])
         for update, gradients in enumerate(exact.gradients):
             gradient = gradients[w].reshape(-1)
-            level = _noise_level(gradient, [run.gradients[update][w].reshape(-1) for run in perturbed])
-            level = max(level, least)
+            level = max(least, _noise_level(first.size, [run.gradients[update][w] for run in perturbed]))
             sizes = exact.sizes[update][w].reshape(-1) if exact.sizes else None
             for part in blocks(first.size):
                 rounding = 0.0 if sizes is None else SHARE_ROUNDING * ULPS[arithmetic] * sizes[part]
@@ -104,50 +134,55 @@ def _trusted(
     return masks
 
 
-def _noise_level(gradient: "Array", perturbed: "Sequence[Array]") -> float:
-    """The root mean square of how much a gradient changes where weights are perturbed."""
+def _apart(other: "Array", gradient: "Array") -> float:
+    """Norm of how much a gradient changes where weights are perturbed."""
     import numpy as np
 
-    def changed(other: "Array") -> float:
-        return norm(gradient.size, lambda part: (other[part] - gradient[part]).astype(np.float64))
+    one, exact = other.reshape(-1), gradient.reshape(-1)
+    return norm(exact.size, lambda part: (one[part] - exact[part]).astype(np.float64))
 
-    return math.hypot(*map(changed, perturbed)) / math.sqrt(max(1, gradient.size * len(perturbed)))
+
+def _noise_level(size: int, changes: Sequence[float]) -> float:
+    """Their root mean square over the elements and the runs."""
+    return math.hypot(*changes) / math.sqrt(max(1, size * len(changes)))
 
 
 def _noise_after(
     update: int,
     initial: Sequence[VariableState],
     exact: ReferenceRun,
-    perturbed: Sequence[ReferenceRun],
+    perturbed: Sequence[PerturbedRun],
     trusted: "Sequence[Array]",
 ) -> list[float]:
     """Norm of how much differently each variable changes where weights are perturbed.
 
     The perturbation itself is taken off: it is the difference that two runs began with, not what rounding made of it.
     """
-    masks = iter(trusted)
+    weights, others = itertools.count(), itertools.count()
     norms = []
     for v, state in enumerate(initial):
-        mask: Array | None = next(masks) if state.kind == "weight" else None
-        # what is no number is not the larger
-        norms.append(max(0.0, *(_changed_otherwise(run, exact, update, v, mask) for run in perturbed)))
+        if state.kind == "weight":
+            w, before_and_after = next(weights), (exact.start[v], exact.states[update][v])
+            again = ((run.start[w], run.states[update][w]) for run in perturbed)
+            found = [_moved_apart(values, before_and_after, trusted[w]) for values in again]
+        else:
+            other = next(others)
+            found = [run.others[update][other] for run in perturbed]
+        norms.append(max(0.0, *found))  # what is no number is not the larger
     return norms
 
 
-def _changed_otherwise(run: ReferenceRun, exact: ReferenceRun, update: int, v: int, mask: "Array | None") -> float:
-    """Norm of the difference of two runs in a variable; of a weight (which has a mask) beyond what they began with."""
+def _moved_apart(again: "tuple[Array, Array]", exact: "tuple[Array, Array]", mask: "Array") -> float:
+    """Norm of the difference of two runs in the trusted elements of a weight, beyond what they began with; of each run
+    the weight before it and after."""
     import numpy as np
 
-    if mask is None:
-        return distance(run.states[update][v], exact.states[update][v])
-    values = (run.states[update][v], exact.states[update][v], run.start[v], exact.start[v])
-    now, expected, began, began_exact = (value.reshape(-1) for value in values)
+    values = [value.reshape(-1) for value in (*again, *exact)]
     trusted = mask.reshape(-1)
 
     def difference(part: slice) -> "Array":
-        moved = now[part].astype(np.float64) - expected[part].astype(np.float64)
-        moved -= began[part].astype(np.float64) - began_exact[part].astype(np.float64)
-        found: Array = moved[trusted[part]]
+        began, now, began_exact, expected = (value[part].astype(np.float64) for value in values)
+        found: Array = ((now - expected) - (began - began_exact))[trusted[part]]
         return found
 
-    return norm(now.size, difference)
+    return norm(mask.size, difference)

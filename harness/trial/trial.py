@@ -28,6 +28,7 @@ from harness.trial.judgement import (
     digests_of,
     note_statistics,
 )
+from harness.trial.memory import let_go
 from harness.trial.own_check import Check, own_check
 
 SLOW_PHASES, SLOW_S = 3, 0.3
@@ -49,6 +50,7 @@ class Trial(Attempt):
         self._enter("build")
         trainer = self._engine.trainer(self._request)
         self._initial = trainer.state()
+        self._state_bytes = sum(array.nbytes for variable in self._initial for array in variable.copies)
         self._own = own_check(self._request.check)
         self._outcome.resources = trainer.resources
         self._enter("check")
@@ -64,7 +66,7 @@ class Trial(Attempt):
             trainer.agree,
             trainer.least_steps,
             tracer,
-            None if self._request.instrument else lambda: self._judge_all(self._one_more(trainer, clock, between=True)),
+            None if self._request.instrument else lambda: self._prove_between(trainer, clock),
             lambda: trainer.ahead,
             resting=trainer.resting,
         )
@@ -101,6 +103,8 @@ class Trial(Attempt):
                 self._ask_own(before, after, number)
             self._outcome.executed = self._executed(trainer)
         gc.enable()
+        self._initial, self._states = [], []
+        let_go(self._state_bytes)
         self._enter("warmup")
 
     def _executed(self, trainer: Trainer) -> Executed:
@@ -167,6 +171,11 @@ class Trial(Attempt):
             evidence.pop("late", None)
             self._checks.detail["late"] = "the step was compiled anew for the batch that it was to be proved with"
         return evidence
+
+    def _prove_between(self, trainer: Trainer, clock: Clock) -> None:
+        """Between two windows."""
+        self._judge_all(self._one_more(trainer, clock, between=True))
+        let_go(self._state_bytes)
 
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""

@@ -175,7 +175,7 @@ class LeastSquares:
         if self._cell.replicas == 1:
             wrong = {"doubled": wrong["doubled"]}
         faulty = {fault: _moved(*before, gradient / len(x)) for fault, gradient in wrong.items()}
-        return replace(right, sight=sight_of(faulty, initial, right))
+        return replace(right, sight=sight_of(faulty.items(), initial, right))
 
     def run(self, pace: Pace) -> None:
         """Batch after batch, over and over."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import faults_of, sight_of
-from harness.trial.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
+from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
 from harness.trial.same_work.optimizers import Optimizer
 from harness.trial.same_work.state import Pass, State, StateOrder
 
@@ -63,13 +63,14 @@ class ShareByShare(ABC):
         sums: list[Sums] = []
         exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, sums)
         moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(PERTURBED_RUNS))
-        runs = [self._run(self._with_every_copy(start, initial), batches) for start in moved]
-        reference = with_noise(exact, runs, initial, self._arithmetic)
+        again = (self._run(self._with_every_copy(start, initial), batches) for start in moved)
+        perturbed = [PerturbedRun.of(run, exact, initial) for run in again]
+        reference = with_noise(exact, perturbed, initial, self._arithmetic)
         before = exact.states[-2] if len(batches) > 1 else exact.start
         own = self._layout.state(exact.states[-1]).statistics
         earlier = sums[-2].whole if len(sums) > 1 else None
         faults = faults_of(sums[-1].whole, sums[-1].without_last, earlier, self._replicas, _times)
-        wrong = {name: self._applied(before, gradients, own) for name, gradients in faults}
+        wrong = ((name, self._applied(before, gradients, own)) for name, gradients in faults)
         return replace(reference, sight=sight_of(wrong, initial, reference))
 
     def _with_every_copy(self, values: "Arrays", initial: Sequence[VariableState]) -> "Arrays":

@@ -11,7 +11,7 @@ import pytest
 
 from harness.protocol.state import VariableState
 from harness.trial.judgement import check_update
-from harness.trial.noise import PERTURBED_RUNS, ReferenceRun, perturbed_start, with_noise
+from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
 
 Array = np.ndarray[Any, Any]
 SEEDS = range(8)
@@ -89,7 +89,9 @@ def times_its_limit(reference: Network, tried: Network, taken_off: bool = True) 
     moved = [perturbed_start(initial, reference.arithmetic, generator) for _ in range(PERTURBED_RUNS)]
     perturbed = [reference.run(values) for values in moved]
     perturbed = perturbed if taken_off else [replace(run, start=start) for run in perturbed]
-    expected = with_noise(reference.run(start), perturbed, initial, reference.arithmetic)
+    exact = reference.run(start)
+    seen = [PerturbedRun.of(run, exact, initial) for run in perturbed]
+    expected = with_noise(exact, seen, initial, reference.arithmetic)
     states = [[VariableState(s.name, s.kind, (a,)) for s, a in zip(initial, state, strict=True)]
               for state in tried.run(start).states]  # fmt: skip
     return check_update(states, initial, expected).share
@@ -117,7 +119,8 @@ def test_a_gradient_is_trusted_where_it_is_many_times_what_a_program_does_otherw
     gradient = np.array([1.0, 0.1, 0.01], np.float32)
     exact = ReferenceRun([initial[0].copies[0]], [[1 - gradient]], [[gradient]], [0.0])
     for error, trusted in ((0.0, [True, True, True]), (0.005, [True, True, False]), (1.0, [False, False, False])):
-        expected = with_noise(exact, [exact], initial, "float32", [gradient + np.float32(error)])
+        again = [PerturbedRun.of(exact, exact, initial)]
+        expected = with_noise(exact, again, initial, "float32", [gradient + np.float32(error)])
         assert expected.trusted[0].tolist() == trusted
 
 
@@ -128,5 +131,6 @@ def test_what_storing_a_weight_rounds_is_allowed_for_in_the_weights_own_type() -
         initial = [VariableState("w", "weight", (start,))]
         expected = ReferenceRun([start], [[start]], [[np.ones(4, np.float32)]], [0.0])
         moved = [VariableState("w", "weight", ((start.astype(np.float64) + units * unit).astype(dtype),))]
-        share = check_update([moved], initial, with_noise(expected, [expected], initial, "float32")).share
+        again = PerturbedRun.of(expected, expected, initial)
+        share = check_update([moved], initial, with_noise(expected, [again], initial, "float32")).share
         assert (share <= 1) is passes

@@ -29,7 +29,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import apart
 from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import sight_of
-from harness.trial.noise import PERTURBED_RUNS, perturbed_start, with_noise
+from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,12 +166,13 @@ def _compute(
         run = functools.partial(run_updates, device, initial, batches)
         updates: list[SummedGradients] = []
         exact = run([state.copies[0] for state in initial], updates)
-        starts = [perturbed_start(initial, arithmetic, generator) for _ in range(PERTURBED_RUNS)]
-        perturbed = [run(start) for start in starts[:-1]]
         fused = arithmetic in FUSED_OTHERWISE and training.cell.device != "tpu"
-        if fused:
-            device.trace()
-        perturbed.append(run(starts[-1]))
+        perturbed = []
+        for number in range(1, PERTURBED_RUNS + 1):
+            if fused and number == PERTURBED_RUNS:
+                device.trace()
+            again = run(perturbed_start(initial, arithmetic, generator))
+            perturbed.append(PerturbedRun.of(again, exact, initial))
         otherwise = device.as_programs(exact.start, batches[0]) if fused and not device.is_program else None
         reference = with_noise(exact, perturbed, initial, arithmetic, otherwise)
         return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates, fault), initial, reference))

@@ -3,7 +3,7 @@
 Gradients are those of the exact run, so a fault costs an update of the optimizer and no forward pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,20 +42,18 @@ def summed_over(before: "list[Array]", shares: Sequence[Share]) -> SummedGradien
 
 def faulty_states(
     device: SingleDevice, updates: Sequence[SummedGradients], only: str | None = None
-) -> "dict[str, list[Array]]":
-    """The state after the last update with each fault in it, or `only` one, by the fault's name (`Checks.sight`).
+) -> "Iterator[tuple[str, list[Array]]]":
+    """The state after the last update with each fault in it, or `only` one, and the fault's name (`Checks.sight`).
 
     `device` is left in a state of no meaning.
     """
     last, earlier = updates[-1], updates[-2].whole if len(updates) > 1 else None
-    found = {}
     for name, gradients in faults_of(last.whole, last.without_last, earlier, len(last.own), _times):
         if only not in (None, name):
             continue
         device.start(last.before)
         device.apply([Share(gradients, None, [])])
-        found[name] = device.state(last.own)
-    return found
+        yield name, device.state(last.own)
 
 
 def _times(gradients: Gradients, factor: float) -> Gradients:
