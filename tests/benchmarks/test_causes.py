@@ -94,6 +94,13 @@ def test_what_no_arm_lacks_is_unexplained_and_that_names_nothing() -> None:
     assert found.parts["unexplained"].value == pytest.approx(0.2, abs=0.03)
 
 
+def test_after_a_pause_of_the_host_a_step_is_slower_itself_and_after_one_of_the_input_it_is_not() -> None:
+    longer_than_planted = blocks(0.22, *ARMS, noise=0.0005)
+    assert of.result_of(case("host_delay"), longer_than_planted, each=0.002).found
+    input_alone = blocks(0.22, *GROWS["input"], noise=0.0005)
+    assert not of.result_of(case("input_stall"), input_alone, each=0.002).found
+
+
 def test_nothing_planted_grows_by_nothing() -> None:
     found = of.result_of(case(of.NOTHING, 0.0), blocks(0.0), each=0.0)
     assert all(abs(part.value) < 0.02 for part in found.parts.values())
