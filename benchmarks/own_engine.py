@@ -73,6 +73,10 @@ class Mean:
         """The same on whole batches."""
         return self._reference(initial, self._batches)
 
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+        """Each of those by itself."""
+        return [self._reference(before, batch[None]) for before, batch in zip(befores, self._batches, strict=True)]
+
     def one_more(self) -> KnownStep:
         """On numbers that are one larger: there is a gradient however long it has trained."""
         self._late = next(self._in_turn)

@@ -298,3 +298,13 @@ def long_loss_model() -> Any:
     model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
     model.compile("sgd", long_loss)
     return model
+
+
+def amplifying_model() -> Any:
+    """Twenty narrow layers, each normalised over a few examples: rounding alone makes another second update."""
+    import keras
+
+    layers = [keras.Input((8, 8, 1)), keras.layers.Flatten()]
+    for _ in range(20):
+        layers += [keras.layers.Dense(16, use_bias=False), keras.layers.BatchNormalization(), keras.layers.ReLU()]
+    return keras.Sequential([*layers, keras.layers.Dense(10), keras.layers.Softmax()])

@@ -46,3 +46,5 @@ class Reference:
     sight: Mapping[str, float] | None = None
     """How many times its limit each fault that this cell can have would be (`harness.record.checks.Checks.sight`);
     None where the engine does not tell."""
+    few: float = 0.0
+    """Share of a variable's elements, those that differ most, which do not count."""

@@ -50,6 +50,20 @@ def distance(a: "Array", b: "Array", chosen: "Array | None" = None) -> float:
     return found if math.isfinite(found) else norm(a.size, unless_same)
 
 
+def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: float) -> float:
+    """As `distance`, without the share `few` of the chosen elements that are furthest apart; of what is no number as
+    `distance`."""
+    import numpy as np
+
+    if not math.isfinite(whole := distance(a, b, chosen)):
+        return whole
+    mask = slice(None) if chosen is None else chosen.reshape(-1)
+    apart = np.abs(a.reshape(-1)[mask].astype(np.float64) - b.reshape(-1)[mask].astype(np.float64))
+    kept = apart.size - int(few * apart.size)
+    nearest = np.partition(apart, kept - 1)[:kept] if kept else apart
+    return norm(nearest.size, lambda part: nearest[part])
+
+
 def length(a: "Array", chosen: "Array | None" = None) -> float:
     """‖a‖ in float64 over the `chosen` elements, or all."""
     import numpy as np

@@ -1,8 +1,8 @@
 """A trial of a cell: its phases, what is proved in each, and the clock between them, whatever engine trains."""
 
-import functools
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from harness.errors import Unprovable
@@ -19,6 +19,7 @@ from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.judgement import (
+    FEW,
     LARGEST_SHARE,
     check_agreement,
     check_applied,
@@ -26,6 +27,7 @@ from harness.trial.judgement import (
     check_mean_losses,
     check_update,
     digests_of,
+    is_clear,
     note_statistics,
 )
 from harness.trial.memory import let_go
@@ -33,6 +35,7 @@ from harness.trial.own_check import Check, own_check
 
 SLOW_PHASES, SLOW_S = 3, 0.3
 """Where a round of `PROOF_PHASES` steps takes longer than this, the late update is one of so many in a row."""
+ONE_BY_ONE = "each from the step's own state before it, since rounding alone would make another second one of the first"
 MOST_TRIES = 24
 """Steps until one updates: loss scaling leaves out those that overflow, and halves its scale after each."""
 
@@ -97,8 +100,7 @@ class Trial(Attempt):
         self._enter("check")
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
-            reference = functools.partial(trainer.reference, self._initial)
-            self._judge_all(self._update_evidence("update", reference, self._initial, self._states, clock.losses))
+            self._judge_all(self._first_evidence(trainer, clock.losses))
             for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
                 self._ask_own(before, after, number)
             self._outcome.executed = self._executed(trainer)
@@ -118,10 +120,32 @@ class Trial(Attempt):
             evidence = self._own(before, after)
             self._judge("own_check", evidence and f"update {number}: {evidence}")
 
-    def _update_evidence(
+    def _first_evidence(self, trainer: Trainer, losses: Sequence[float]) -> dict[str, str | None]:
+        """Hold the first updates against those of the reference from the initial state: the evidence of each check.
+
+        One by one where a network amplifies what rounding does, so that a fault in the second would be lost in it.
+        """
+        befores = [self._initial, *self._states[:-1]]
+        try:
+            reference = trainer.reference(self._initial)
+            each = [] if is_clear(reference) else [replace(of, few=FEW) for of in trainer.reference_of_each(befores)]
+        except Unprovable as error:
+            self._checks.detail["update"] = str(error)
+            return {}
+        if not each:
+            return self._held_against("update", reference, self._initial, self._states, losses)
+        self._checks.detail["update"] = ONE_BY_ONE
+        evidence: dict[str, str | None] = {}
+        for number, (before, after) in enumerate(zip(befores, self._states, strict=True), start=1):
+            loss = losses[number - 1 : number]
+            found = self._held_against("update", each[number - 1], before, [after], loss, number)
+            evidence = {name: evidence.get(name) or why for name, why in found.items()}
+        return evidence
+
+    def _held_against(
         self,
         name: str,
-        compute: Callable[[], Reference],
+        reference: Reference,
         initial: Sequence[VariableState],
         states: Sequence[Sequence[VariableState]],
         losses: Sequence[float],
@@ -132,11 +156,6 @@ class Trial(Attempt):
 
         Its sight is written down where `sees`: the least of an open number would be less the longer a trial is.
         """
-        try:
-            reference = compute()
-        except Unprovable as error:
-            self._checks.detail[name] = str(error)
-            return {}
         update = check_update(states, initial, reference, first)
         self._checks.update_error = max(self._checks.update_error or 0.0, min(update.share, LARGEST_SHARE))
         if sees and reference.sight is not None:
@@ -165,8 +184,13 @@ class Trial(Attempt):
         if not self._leads:
             return {}
         self._ask_own(before, after, clock.scheduled)
-        reference = functools.partial(trainer.reference_of_one_more, before)
-        evidence = self._update_evidence("late", reference, before, [after], [done.loss], clock.scheduled, not between)
+        try:
+            reference = trainer.reference_of_one_more(before)
+        except Unprovable as error:
+            self._checks.detail["late"] = str(error)
+            return {}
+        last = clock.scheduled
+        evidence = self._held_against("late", reference, before, [after], [done.loss], last, not between)
         if not done.same_program and evidence.get("late") is None:
             evidence.pop("late", None)
             self._checks.detail["late"] = "the step was compiled anew for the batch that it was to be proved with"

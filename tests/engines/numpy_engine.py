@@ -144,6 +144,10 @@ class LeastSquares:
         """The same updates on whole batches, in double precision."""
         return self._reference(initial, range(GATE_UPDATES))
 
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+        """The same one by one."""
+        return [self._reference(before, [batch]) for batch, before in enumerate(befores)]
+
     def one_more(self) -> KnownStep:
         """On a batch that is not trained on."""
         self._late = next(self._in_turn)

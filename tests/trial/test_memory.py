@@ -1,33 +1,18 @@
 """What the proof of a trial's first updates leaves behind while the trial waits for its turns beside others."""
 
 import gc
-import socket
 import weakref
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.own_engine import Mean, Means
-from harness.protocol.channel import Channel
+from benchmarks.own_engine import Mean
 from harness.protocol.engine import GATE_UPDATES, Pace
-from harness.protocol.messages import Request, Turn
+from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
-from harness.run.request import asked_matrix, request_for
-from harness.spec import sweep_from
 from harness.trial.memory import LARGE, let_go
-from harness.trial.trial import Trial
-
-ASKED: dict[str, Any] = {
-    "engine": ["benchmarks.own_engine:Means"],
-    "device": ["thread"],
-    "strategy": ["none"],
-    "model": ["mean"],
-    "data": ["normal"],
-    "optimizer": ["descent"],
-    "loop": ["plain"],
-    "batch_size": [8],
-}
+from tests.trial.own import tried
 
 
 class Node:
@@ -74,20 +59,9 @@ class WatchedMean(Mean):
         super().run(Watching())
 
 
-class WatchedMeans(Means):
-    def trainer(self, request: Request) -> WatchedMean:
-        self.made = WatchedMean(request)
-        return self.made
-
-
 def test_no_state_of_the_first_updates_is_kept_once_they_are_proved(tmp_path: Path) -> None:
-    sweep = sweep_from(ASKED)
-    request = request_for(asked_matrix(sweep).cells[0], sweep, tmp_path)
-    ours, theirs = map(Channel, socket.socketpair())
-    for turn in (Turn(do="pilot"), Turn(do="window"), Turn(do="finish")):
-        ours.send(turn)
-    engine = WatchedMeans()
-    outcome = Trial(request, theirs, engine).run()
+    outcome, watched = tried(WatchedMean, tmp_path)
     assert outcome.status == "ok", outcome
-    assert engine.made.alive[:GATE_UPDATES] == [*range(1, GATE_UPDATES + 1)]
-    assert engine.made.alive[GATE_UPDATES:] == [0] * len(engine.made.alive[GATE_UPDATES:])
+    assert isinstance(watched, WatchedMean)
+    assert watched.alive[:GATE_UPDATES] == [*range(1, GATE_UPDATES + 1)]
+    assert watched.alive[GATE_UPDATES:] == [0] * len(watched.alive[GATE_UPDATES:])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.trial.norms import distance
+from harness.trial.norms import distance, distance_but_for_few
 
 INF = math.inf
 
@@ -31,3 +31,15 @@ def test_what_is_no_number_is_a_difference_even_in_both() -> None:
 def test_elements_that_are_not_chosen_do_not_count() -> None:
     chosen = np.array([True, False, True])
     assert distance(np.array([INF, 5.0, 1.0]), np.array([INF, 1.0, 3.0]), chosen) == 2.0
+
+
+def test_a_few_elements_may_be_anything_but_what_is_no_number_counts() -> None:
+    exact = np.zeros(1000)
+    apart = exact.copy()
+    apart[3], apart[500], apart[700] = 3.0, 100.0, -200.0
+    assert distance_but_for_few(apart, exact, None, 0.002) == 3.0
+    assert distance_but_for_few(apart, exact, None, 0.0009) == distance(apart, exact)
+    chosen = np.arange(1000) != 3
+    assert distance_but_for_few(apart, exact, chosen, 0.0021) == 0.0
+    apart[500] = math.nan
+    assert math.isnan(distance_but_for_few(apart, exact, None, 0.5))

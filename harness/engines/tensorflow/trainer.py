@@ -12,7 +12,7 @@ from harness.engines.tensorflow.loops import instrument_of, loops
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.raw_variables import RawVariables
-from harness.engines.tensorflow.reference import arithmetic_of, continue_reference, run_reference
+from harness.engines.tensorflow.reference import arithmetic_of, continue_reference, reference_of_each, run_reference
 from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel
 from harness.engines.tensorflow.state import capture
@@ -94,14 +94,22 @@ class TensorFlowTrainer:
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """A second model, on one device, eagerly and without tf.distribute. What it took of a device is not counted."""
         self._must_have_a_reference()
+        return self._uncounted(lambda: [run_reference(self._training, initial)])[0]
+
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+        """As `reference`, each update by itself."""
+        return self._uncounted(lambda: reference_of_each(self._training, befores))
+
+    def _uncounted(self, compute: Callable[[], list[Reference]]) -> list[Reference]:
+        """What is computed, whose memory on a device does not count; which fault it would show least is remembered."""
         try:
-            reference = run_reference(self._training, initial)
+            references = compute()
         finally:
             if not self._request.training.asynchronous:
                 forget_peak(self._training.devices.names)
-        seen = {fault: share for fault, share in (reference.sight or {}).items() if fault != "delayed"}
-        self._hardest = min(seen, key=seen.__getitem__, default=None)
-        return reference
+        sights = [(share, str(name)) for of in references for name, share in (of.sight or {}).items()]
+        self._hardest = min(((share, name) for share, name in sights if name != "delayed"), default=(0.0, None))[1]
+        return references
 
     def _must_have_a_reference(self) -> None:
         """Raises Unprovable where nothing can be held against the step, with the reason."""

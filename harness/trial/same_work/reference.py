@@ -55,12 +55,17 @@ class ShareByShare(ABC):
             own = {name: copies[min(i, len(copies) - 1)] for name, copies in state.statistics.items()}
             yield own, slice(i * size, (i + 1) * size)
 
-    def reference(self, initial: Sequence[VariableState], batches: "Sequence[Batch]", seed: int) -> Reference:
-        """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would."""
+    def reference(
+        self, initial: Sequence[VariableState], batches: "Sequence[Batch]", seed: int, sums: list[Sums] | None = None
+    ) -> Reference:
+        """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would.
+
+        `sums` are of the updates before them, and take in theirs.
+        """
         import numpy as np
 
         generator = np.random.default_rng(seed)
-        sums: list[Sums] = []
+        sums = [] if sums is None else sums
         exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, sums)
         moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(PERTURBED_RUNS))
         again = (self._run(self._with_every_copy(start, initial), batches) for start in moved)

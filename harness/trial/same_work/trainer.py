@@ -15,7 +15,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
 from harness.trial.ending import refuse_other_axes
 from harness.trial.same_work.batches import Data
-from harness.trial.same_work.reference import FLOAT32, ShareByShare
+from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ class SameWorkTrainer(ABC):
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """In this process alone, by gradients of each share and NumPy."""
         return self._single.reference(initial, self._data.gate, self._request.seed)
+
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+        """As `reference`, each update by itself."""
+        sums: list[Sums] = []
+        pairs = zip(befores, self._data.gate, strict=True)
+        return [self._single.reference(before, [batch], self._request.seed, sums) for before, batch in pairs]
 
     @functools.cached_property
     def _in_turn(self) -> "Iterator[tuple[Array, Array]]":

@@ -124,6 +124,18 @@ def test_a_gradient_is_trusted_where_it_is_many_times_what_a_program_does_otherw
         assert expected.trusted[0].tolist() == trusted
 
 
+def test_a_gradient_that_is_noise_in_one_element_is_not_trusted_there_however_quiet_the_others_are() -> None:
+    start, gradient = np.ones(1000, np.float32), np.ones(1000, np.float32)
+    initial = [VariableState("w", "weight", (start,))]
+    exact = ReferenceRun([start], [[start - gradient]], [[gradient]], [0.0])
+    jumps = gradient.copy()
+    jumps[7] = 0.5
+    again = PerturbedRun.of(ReferenceRun([start], [[start - jumps]], [[jumps]], [0.0]), exact, initial)
+    quiet = PerturbedRun.of(exact, exact, initial)
+    [trusted] = with_noise(exact, [quiet, again], initial, "float32").trusted
+    assert np.flatnonzero(~trusted).tolist() == [7]
+
+
 def test_what_storing_a_weight_rounds_is_allowed_for_in_the_weights_own_type() -> None:
     for dtype, units, passes in (("float32", 1, True), ("float32", 1000, False), (ml_dtypes.bfloat16, 1, True)):
         start = np.ones(4, dtype)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-__all__ = ["arithmetic_of", "continue_reference", "run_reference"]
+__all__ = ["arithmetic_of", "continue_reference", "reference_of_each", "run_reference"]
 
 FUSED_OTHERWISE = ("mixed_bfloat16", "mixed_float16")
 """Arithmetics in which a program and eager operations may differ by more than perturbed weights show: seen is the
@@ -101,6 +101,14 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, coarsest_arithmetic(training), sight)
 
 
+def reference_of_each(training: Training, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+    """The updates on the gate's batches one by one, each from the state that the step itself had before it, and so kept
+    for nobody else."""
+    updates: list[SummedGradients] = []
+    pairs = zip(befores, training.batches, strict=True)
+    return [_compute(training, before, [batch], updates=updates) for before, batch in pairs]
+
+
 def continue_reference(
     training: Training, before: Sequence[VariableState], batch: Batch, fault: str | None
 ) -> Reference:
@@ -148,10 +156,12 @@ def _compute(
     batches: Sequence[Batch],
     fault: str | None = None,
     traced: bool = False,
+    updates: list[SummedGradients] | None = None,
 ) -> Reference:
     """Run once as it is, and again from perturbed weights to learn what rounding alone can do.
 
     In half precision the last of those is a program: TensorFlow fuses operations there, between which eager ones round.
+    So it is where `updates`, those before, are given: networks that amplify what rounding does amplify that, too.
     Where shares exchange something they cannot be one, and are programs once more by themselves: an eager BiasAddGrad
     adds up in bfloat16, an error that perturbed runs make alike and the step does not (seen: 40 % of the bias of a
     convolution before synchronised batch normalisation).
@@ -161,12 +171,12 @@ def _compute(
 
     generator = np.random.default_rng(training.request.seed)
     arithmetic = coarsest_arithmetic(training)
+    fused = (arithmetic in FUSED_OTHERWISE or updates is not None) and training.cell.device != "tpu"
+    updates = [] if updates is None else updates
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training, traced)
         run = functools.partial(run_updates, device, initial, batches)
-        updates: list[SummedGradients] = []
         exact = run([state.copies[0] for state in initial], updates)
-        fused = arithmetic in FUSED_OTHERWISE and training.cell.device != "tpu"
         perturbed = []
         for number in range(1, PERTURBED_RUNS + 1):
             if fused and number == PERTURBED_RUNS:

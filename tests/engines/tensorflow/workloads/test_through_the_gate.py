@@ -7,6 +7,7 @@ import pytest
 
 from harness.engines.tensorflow.workloads import load_workload
 from harness.run.process.zygote import Zygote
+from harness.trial.trial import ONE_BY_ONE
 from tests.run.process.test_cluster import measured
 
 pytestmark = pytest.mark.slow
@@ -41,3 +42,11 @@ def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: st
     assert record.step_time_s is not None
     assert record.throughput == pytest.approx(16 * (tokens or 1) / record.step_time_s)
     assert min((record.checks.sight or {}).values()) > 10
+
+
+def test_a_network_that_amplifies_what_rounding_does_passes_and_its_updates_are_held_one_by_one(zygote: Zygote) -> None:
+    keys = {"model": "tests.planted:amplifying_model", "data": "synthetic", "optimizer": "adam"}
+    record = measured(zygote, windows=2, batch_size=4, global_batch_size=8, **keys)
+    assert (record.status, record.reason) == ("ok", None)
+    assert record.checks.detail["update"] == ONE_BY_ONE
+    assert set(record.checks.sight or {}) == {"missing", "averaged", "doubled", "delayed"}
