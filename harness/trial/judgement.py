@@ -33,7 +33,7 @@ LARGEST_SHARE = 1e9
 CLEAR = 10
 """A fault is beyond doubt where it would be so many times what is allowed. Where one is not, a network amplifies what
 rounding does: of ResNet-50 on images of 32 by 32 a fault in the second update would be 0.1 to 3 times what is allowed,
-and in the first, or in the second from the step's own state, some 300 to 1,600 times."""
+and 280 to 3,000 times where each update begins from the step's own state."""
 FEW = 1e-4
 """Share of a variable's elements that may be anything where updates are held one by one: that networks amplify what
 rounding does is because a value near 0 lies on the other side of a ReLU, and so all that hangs on it jumps. Of a kernel

@@ -98,6 +98,7 @@ class TensorFlowTrainer:
 
     def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
         """As `reference`, each update by itself."""
+        self._must_not_need_others(befores[-1])
         return self._uncounted(lambda: reference_of_each(self._training, befores))
 
     def _uncounted(self, compute: Callable[[], list[Reference]]) -> list[Reference]:
@@ -110,6 +111,12 @@ class TensorFlowTrainer:
         sights = [(share, str(name)) for of in references for name, share in (of.sight or {}).items()]
         self._hardest = min(((share, name) for share, name in sights if name != "delayed"), default=(0.0, None))[1]
         return references
+
+    def _must_not_need_others(self, before: Sequence[VariableState]) -> None:
+        """Asked once: whether a share depends on what another worker alone knows is the model's."""
+        if not self._needs_no_others:
+            must_not_need_others(self._training, before)
+            self._needs_no_others = True
 
     def _must_have_a_reference(self) -> None:
         """Raises Unprovable where nothing can be held against the step, with the reason."""
@@ -133,9 +140,7 @@ class TensorFlowTrainer:
     def reference_of_one_more(self, before: Sequence[VariableState]) -> Reference:
         """As the first updates', but traced; of faults only the one that they would have shown least is tried again."""
         self._must_have_a_reference()
-        if not self._needs_no_others:
-            must_not_need_others(self._training, before)
-            self._needs_no_others = True
+        self._must_not_need_others(before)
         return continue_reference(self._training, before, self._late, self._hardest)
 
     def synchronise(self) -> None:

@@ -11,7 +11,6 @@ few units in the last place, and what changes then is the noise that the compari
 """
 
 import dataclasses
-import functools
 import gc
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -86,7 +85,7 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     """
 
     def computed() -> "dict[str, Array]":
-        reference = _compute(training, initial, training.batches)
+        [reference] = _compute(training, [(initial, training.batches)])
         if training.workload.input_shape is None:  # a user's own model
             _must_be_built_alike(training, initial, reference)
         return _arrays(reference)
@@ -104,9 +103,7 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
 def reference_of_each(training: Training, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
     """The updates on the gate's batches one by one, each from the state that the step itself had before it, and so kept
     for nobody else."""
-    updates: list[SummedGradients] = []
-    pairs = zip(befores, training.batches, strict=True)
-    return [_compute(training, before, [batch], updates=updates) for before, batch in pairs]
+    return _compute(training, [(before, [batch]) for before, batch in zip(befores, training.batches, strict=True)])
 
 
 def continue_reference(
@@ -121,7 +118,8 @@ def continue_reference(
     """
     if training.unprovable:
         raise Unprovable(training.unprovable[0])
-    return _compute(training, before, [batch], fault, traced=training.cell.device != "tpu")
+    [reference] = _compute(training, [(before, [batch])], fault, traced=training.cell.device != "tpu")
+    return reference
 
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
@@ -152,40 +150,48 @@ def _arrays(reference: Reference) -> "dict[str, Array]":
 
 def _compute(
     training: Training,
-    initial: Sequence[VariableState],
-    batches: Sequence[Batch],
+    spans: Sequence[tuple[Sequence[VariableState], Sequence[Batch]]],
     fault: str | None = None,
     traced: bool = False,
-    updates: list[SummedGradients] | None = None,
-) -> Reference:
-    """Run once as it is, and again from perturbed weights to learn what rounding alone can do.
+) -> list[Reference]:
+    """Of each span, which is a state and the batches of the updates from there on: run once as it is, and again from
+    perturbed weights to learn what rounding alone can do.
 
     In half precision the last of those is a program: TensorFlow fuses operations there, between which eager ones round.
-    So it is where `updates`, those before, are given: networks that amplify what rounding does amplify that, too.
-    Where shares exchange something they cannot be one, and are programs once more by themselves: an eager BiasAddGrad
-    adds up in bfloat16, an error that perturbed runs make alike and the step does not (seen: 40 % of the bias of a
-    convolution before synchronised batch normalisation).
+    So it is of several spans: networks that amplify what rounding does amplify that, too. Where shares exchange
+    something they cannot be one, and are programs once more by themselves: an eager BiasAddGrad adds up in bfloat16, an
+    error that perturbed runs make alike and the step does not (seen: 40 % of the bias of a convolution before
+    synchronised batch normalisation).
     """
     import numpy as np
     import tensorflow as tf
 
     generator = np.random.default_rng(training.request.seed)
     arithmetic = coarsest_arithmetic(training)
-    fused = (arithmetic in FUSED_OTHERWISE or updates is not None) and training.cell.device != "tpu"
-    updates = [] if updates is None else updates
+    fused = (arithmetic in FUSED_OTHERWISE or len(spans) > 1) and training.cell.device != "tpu"
     with tf.device(training.devices.reference or training.devices.names[0]):
         device = SingleDevice(training, traced)
-        run = functools.partial(run_updates, device, initial, batches)
-        exact = run([state.copies[0] for state in initial], updates)
-        perturbed = []
+        updates: list[SummedGradients] = []
+        exact = [run_updates(device, initial, given, _first_copies(initial), updates) for initial, given in spans]
+        perturbed: list[list[PerturbedRun]] = [[] for _ in spans]
         for number in range(1, PERTURBED_RUNS + 1):
             if fused and number == PERTURBED_RUNS:
                 device.trace()
-            again = run(perturbed_start(initial, arithmetic, generator))
-            perturbed.append(PerturbedRun.of(again, exact, initial))
-        otherwise = device.as_programs(exact.start, batches[0]) if fused and not device.is_program else None
-        reference = with_noise(exact, perturbed, initial, arithmetic, otherwise)
-        return dataclasses.replace(reference, sight=sight_of(faulty_states(device, updates, fault), initial, reference))
+            for (initial, given), of, kept in zip(spans, exact, perturbed, strict=True):
+                again = run_updates(device, initial, given, perturbed_start(initial, arithmetic, generator))
+                kept.append(PerturbedRun.of(again, of, initial))
+        references, done = [], 0
+        for (initial, given), of, kept in zip(spans, exact, perturbed, strict=True):
+            done += len(given)
+            otherwise = device.as_programs(of.start, given[0]) if fused and not device.is_program else None
+            reference = with_noise(of, kept, initial, arithmetic, otherwise)
+            faulty = faulty_states(device, updates[:done], fault)
+            references.append(dataclasses.replace(reference, sight=sight_of(faulty, initial, reference)))
+        return references
+
+
+def _first_copies(initial: Sequence[VariableState]) -> "list[Array]":
+    return [state.copies[0] for state in initial]
 
 
 def _must_be_built_alike(training: Training, initial: Sequence[VariableState], reference: Reference) -> None:
