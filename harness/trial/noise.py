@@ -96,16 +96,18 @@ def with_noise(
     initial: Sequence[VariableState],
     arithmetic: str,
     otherwise: "Sequence[Array] | None" = None,
+    few: float = 0.0,
 ) -> Reference:
     """The exact run as a reference, with what `perturbed` ones say of how well it can be agreed with.
 
-    `otherwise` are the gradients of its first update as a program has them, where no run has shown that.
+    `otherwise` are the gradients of its first update as a program has them, where no run has shown that; `few` is
+    `Reference.few`.
     """
     trusted = _trusted(exact, perturbed, arithmetic, otherwise)
     updates = range(len(exact.states))
     noise = [_noise_after(update, initial, exact, perturbed, trusted) for update in updates]
     losses = [max(run.losses[update] for run in perturbed) for update in updates]
-    return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic)
+    return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic, few=few)
 
 
 def _trusted(

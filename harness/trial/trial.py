@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from harness.errors import Unprovable
@@ -19,7 +18,6 @@ from harness.trial.alone import times_alone
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.judgement import (
-    FEW,
     LARGEST_SHARE,
     check_agreement,
     check_applied,
@@ -128,7 +126,7 @@ class Trial(Attempt):
         befores = [self._initial, *self._states[:-1]]
         try:
             reference = trainer.reference(self._initial)
-            each = [] if is_clear(reference) else [replace(of, few=FEW) for of in trainer.reference_of_each(befores)]
+            each = [] if is_clear(reference) else trainer.reference_of_each(befores)
         except Unprovable as error:
             self._checks.detail["update"] = str(error)
             return {}
@@ -136,9 +134,9 @@ class Trial(Attempt):
             return self._held_against("update", reference, self._initial, self._states, losses)
         self._checks.detail["update"] = ONE_BY_ONE
         evidence: dict[str, str | None] = {}
-        for number, (before, after) in enumerate(zip(befores, self._states, strict=True), start=1):
-            loss = losses[number - 1 : number]
-            found = self._held_against("update", each[number - 1], before, [after], loss, number)
+        updates = zip(each, befores, self._states, losses, strict=True)
+        for number, (reference, before, after, loss) in enumerate(updates, start=1):
+            found = self._held_against("update", reference, before, [after], [loss], number)
             evidence = {name: evidence.get(name) or why for name, why in found.items()}
         return evidence
 

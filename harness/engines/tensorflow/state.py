@@ -25,8 +25,6 @@ def _read(variable: Any, kind: str) -> VariableState:
     """Copies that hold the same are one array: of a large model those of all replicas would not fit memory."""
     import numpy as np
 
-    copies: list[Any] = []
-    for copy in copies_of(variable):
-        values = copy.numpy()
-        copies.append(next((known for known in copies[:1] if np.array_equal(known, values)), values))
-    return VariableState(variable.path, kind, tuple(copies))
+    first, *others = (copy.numpy() for copy in copies_of(variable))
+    alike = (first if np.array_equal(first, other) else other for other in others)
+    return VariableState(variable.path, kind, (first, *alike))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.protocol.state import Reference, VariableState
-from harness.trial.judgement import faults_of, sight_of
+from harness.trial.judgement import FEW, faults_of, sight_of
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
 from harness.trial.same_work.optimizers import Optimizer
 from harness.trial.same_work.state import Pass, State, StateOrder
@@ -60,21 +60,21 @@ class ShareByShare(ABC):
     ) -> Reference:
         """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would.
 
-        `sums` are of the updates before them, and take in theirs.
+        With `sums`, those of the updates before them, which take in theirs, each update is held by itself.
         """
         import numpy as np
 
         generator = np.random.default_rng(seed)
-        sums = [] if sums is None else sums
-        exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, sums)
+        known: list[Sums] = [] if sums is None else sums
+        exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, known)
         moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(PERTURBED_RUNS))
         again = (self._run(self._with_every_copy(start, initial), batches) for start in moved)
         perturbed = [PerturbedRun.of(run, exact, initial) for run in again]
-        reference = with_noise(exact, perturbed, initial, self._arithmetic)
+        reference = with_noise(exact, perturbed, initial, self._arithmetic, few=0.0 if sums is None else FEW)
         before = exact.states[-2] if len(batches) > 1 else exact.start
         own = self._layout.state(exact.states[-1]).statistics
-        earlier = sums[-2].whole if len(sums) > 1 else None
-        faults = faults_of(sums[-1].whole, sums[-1].without_last, earlier, self._replicas, _times)
+        earlier = known[-2].whole if len(known) > 1 else None
+        faults = faults_of(known[-1].whole, known[-1].without_last, earlier, self._replicas, _times)
         wrong = ((name, self._applied(before, gradients, own)) for name, gradients in faults)
         return replace(reference, sight=sight_of(wrong, initial, reference))
 

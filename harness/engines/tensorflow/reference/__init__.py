@@ -27,7 +27,7 @@ from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import apart
 from harness.trial.array_cache import cached_arrays
-from harness.trial.judgement import sight_of
+from harness.trial.judgement import FEW, sight_of
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _compute(
         for (initial, given), of, kept in zip(spans, exact, perturbed, strict=True):
             done += len(given)
             otherwise = device.as_programs(of.start, given[0]) if fused and not device.is_program else None
-            reference = with_noise(of, kept, initial, arithmetic, otherwise)
+            reference = with_noise(of, kept, initial, arithmetic, otherwise, FEW if len(spans) > 1 else 0.0)
             faulty = faulty_states(device, updates[:done], fault)
             references.append(dataclasses.replace(reference, sight=sight_of(faulty, initial, reference)))
         return references
