@@ -11,6 +11,7 @@ from harness.run.launchers import launchers
 from harness.spec.axes import ENGINE
 from harness.spec.cell import Cell
 from harness.spec.engines import each_engine, merged
+from harness.spec.exclusions import must_have_fitted
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
@@ -87,6 +88,7 @@ def asked_matrix(sweep: Sweep) -> Matrix:
     check_launcher(sweep)
     parts = each_engine(sweep, {engine: catalogue_of(engine) for engine in sweep.asked("engine")})
     matrix = merged([expand(own, catalogue) for own, catalogue in parts])
+    must_have_fitted(sweep.exclude, matrix.left_out)
     beside = [] if launchers()[sweep.launcher].elsewhere else sweep.asked("data")
     for own, catalogue in parts:
         for name in own.asked("model"):

@@ -12,6 +12,7 @@ from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
+from harness.spec.exclusions import exclusions
 from harness.spec.inputs import LeftOut, on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
@@ -50,7 +51,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     sweep = _with_texts(sweep, catalogue)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
-    asked, left_out = _sorted_out(_trainings(sweep, catalogue))
+    asked, left_out = _sorted_out(sweep, _trainings(sweep, catalogue))
     cells = dict.fromkeys(asked)
     for cell in asked:
         cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
@@ -63,13 +64,18 @@ def ordered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     return tuple(sorted(cells, key=lambda cell: cell.order))
 
 
-def _sorted_out(found: Iterable[_Expanded | LeftOut]) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
+def _sorted_out(
+    sweep: Sweep, found: Iterable[_Expanded | LeftOut]
+) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
     """The cells and what is left out, each once; UsageError where no cell is left."""
     cells: dict[_Expanded, None] = {}
     left_out: dict[LeftOut, None] = {}
+    excluded = exclusions(sweep.exclude)
     for one in found:
         if isinstance(one, LeftOut):
             left_out[one] = None
+        elif fitting := [exclusion.left_out for exclusion in excluded if exclusion.fits(one)]:
+            left_out |= dict.fromkeys(fitting)
         else:
             cells[one] = None
     if not cells:
@@ -91,7 +97,7 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     for name in sweep.asked("strategy"):
         if name not in able:
             raise UsageError(f"strategy: given '{name}', but collectives are measured of {' or '.join(able)} only")
-    cells, left_out = _sorted_out(_buffers(sweep, catalogue))
+    cells, left_out = _sorted_out(sweep, _buffers(sweep, catalogue))
     return Matrix(ordered(cells), left_out)
 
 
@@ -150,7 +156,7 @@ def _pipelines(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     _known_names(sweep, catalogue)
     if not any(map(catalogue.has_pipeline, catalogue.data)):
         raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
-    cells, left_out = _sorted_out(_inputs(_with_texts(sweep, catalogue), catalogue))
+    cells, left_out = _sorted_out(sweep, _inputs(_with_texts(sweep, catalogue), catalogue))
     appetites = ordered(appetites_of(cells))
     return Matrix((*appetites, *ordered(cells)), left_out, frozenset(cell.cell_id for cell in appetites))
 

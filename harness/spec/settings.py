@@ -94,6 +94,11 @@ class Settings(BaseModel):
     quantity: Annotated[str, Field(pattern=f"^$|{QUANTITY_PATTERN}"), Setting(
         help="of your own step: what its amount is counted in, such as tokens; empty is examples",
     )] = ""
+    exclude: Annotated[str, Setting(
+        help="combinations that are not measured: KEY=VALUE … of cells, and ';' between combinations, such as "
+        "'strategy=mirrored replicas=3; model=mlp xla=true'", repeated=False,
+        of_sides="both sides have one cell",
+    )] = ""
     check: Annotated[str, Setting(
         help="a check of your own, package.module:function, which the gate calls with the state before and after an "
         "update: arrays by the variables' names",

@@ -69,7 +69,7 @@ OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_PIPELINE, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
 OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
 """Keys that say how a sweep repeats its cells; they have no meaning where two sides are compared."""
-NOT_OF_EXPLAIN = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace"))
+NOT_OF_EXPLAIN = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace", "exclude"))
 """Those of them that `explain` leaves out of a spec that sweeps use too."""
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""

@@ -13,6 +13,7 @@ from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
 from harness.run.kinds import explain
 from harness.run.request import asked_matrix
 from harness.spec.cell import Cell, trained
+from harness.spec.exclusions import exclusions
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
 
 ONE = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [32]}
@@ -68,9 +69,10 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
         )
     axes = {key: value for key, value in given.items() if key in AXES}
     asked = sweep_from({**explain.SETTINGS, **given}, "explain")
+    excluded = exclusions(asked.exclude)
 
     def fits(cell: Cell) -> bool:
-        return all(_value(cell, key) in asked.asked(key) for key in axes)
+        return all(_value(cell, key) in asked.asked(key) for key in axes) and not any(e.fits(cell) for e in excluded)
 
     choice = choice_of(summarise(manifest, run.trials, run.rank_unproved), fits, explain.no_instruments)
     ours = {*explain.SETTINGS, *OF_SWEEPS, "name"}
