@@ -95,8 +95,8 @@ class Settings(BaseModel):
         help="of your own step: what its amount is counted in, such as tokens; empty is examples",
     )] = ""
     exclude: Annotated[str, Setting(
-        help="combinations that are not measured: KEY=VALUE … of cells, and ';' between combinations, such as "
-        "'strategy=mirrored replicas=3; model=mlp xla=true'", repeated=False,
+        help="combinations that are not measured: KEY=VALUE … of axes, and ';' between combinations, such as "
+        "'strategy=mirrored replicas=2,3; model=mlp xla=true'", repeated=False,
         of_sides="both sides have one cell",
     )] = ""
     check: Annotated[str, Setting(

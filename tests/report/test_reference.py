@@ -69,7 +69,7 @@ DIGESTS = {
     "csv": "9a5c466d299a36ab",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "ea3c0b22210cc9e4",
+    "json": "7080757aeab263e7",
     "markdown": "221eadef14d38c63",
     "pytest-benchmark": "52178a5203636c8f",
     "windows": "0ee8d22c29e819f3",

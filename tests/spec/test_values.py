@@ -69,6 +69,7 @@ FLAGS = {
     "slurm_args": "--partition=gpu --time=30",
     "data_dir": "/data/ü b",
     "trace": "true",
+    "exclude": "strategy=mirrored replicas=2; model=gpt",
     "check": "mine:check",
 }
 STEP = {"step": "mine.train:make_step", "amount": "4096", "quantity": "tokens"}
@@ -136,6 +137,7 @@ isolate = false
 mesh = ["batch:4", "model:2,batch:2"]
 data_dir = "/data/ü b"
 trace = true
+exclude = "strategy=mirrored replicas=2; model=gpt"
 check = "mine:check"
 """
 
