@@ -147,7 +147,7 @@ def _apart(other: "Array", gradient: "Array") -> float:
     import numpy as np
 
     one, exact = other.reshape(-1), gradient.reshape(-1)
-    return norm(exact.size, lambda part: (one[part] - exact[part]).astype(np.float64))
+    return norm(exact.size, lambda part, found, _: np.copyto(found, one[part] - exact[part], casting="unsafe"))
 
 
 def _steady(pairs: "Sequence[tuple[Array, Array]]") -> "Array":
@@ -197,12 +197,12 @@ def _moved_apart(again: "tuple[Array, Array]", exact: "tuple[Array, Array]", mas
     the weight before it and after."""
     import numpy as np
 
-    values = [value.reshape(-1) for value in (*again, *exact)]
-    trusted = mask.reshape(-1)
+    began, now, began_exact, expected = (value.reshape(-1) for value in (*again, *exact))
 
-    def difference(part: slice) -> "Array":
-        began, now, began_exact, expected = (value[part].astype(np.float64) for value in values)
-        found: Array = ((now - expected) - (began - began_exact))[trusted[part]]
-        return found
+    def difference(part: slice, found: "Array", room: "Array") -> None:
+        np.copyto(found, now[part], casting="unsafe")
+        for value, joins in ((expected, np.subtract), (began, np.subtract), (began_exact, np.add)):
+            np.copyto(room, value[part], casting="unsafe")
+            joins(found, room, out=found)
 
-    return norm(mask.size, difference)
+    return norm(mask.size, difference, mask.reshape(-1))

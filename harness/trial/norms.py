@@ -1,7 +1,8 @@
-"""‖·‖ of values that are worked out a block at a time.
+"""‖·‖ of values that are worked out a block at a time, in the same memory.
 
 What is as large as a model would be fresh memory for every intermediate result, whose pages cost more than the
-arithmetic. NumPy's own norm would have a thread a core, which wait for those that other workers of the trial keep busy.
+arithmetic; so may be a block's, in a process whose other threads keep glibc giving memory back. NumPy's own norm would
+have a thread a core, which wait for those that other workers of the trial keep busy.
 """
 
 import math
@@ -13,20 +14,33 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-BLOCK = 2**15
-"""Elements: what is made of them stays in a core's cache."""
+BLOCK = 2**14
+"""Elements: what is made of them stays in a core's cache, and is no memory that glibc asks the kernel for by itself."""
 
 
 def blocks(size: int) -> Iterator[slice]:
     """`size` elements in parts."""
-    return (slice(begin, begin + BLOCK) for begin in range(0, size, BLOCK))
+    return (slice(begin, min(begin + BLOCK, size)) for begin in range(0, size, BLOCK))
 
 
-def norm(size: int, values: "Callable[[slice], Array]") -> float:
-    """‖v‖ of a v of `size` elements, where `values` gives a part of it in float64."""
+def norm(size: int, work_out: "Callable[[slice, Array, Array], None]", chosen: "Array | None" = None) -> float:
+    """‖v‖ of a v of `size` elements, of which those count that are `chosen`; all where that is None.
+
+    `work_out` is given a part and two rooms of its length, float64: it leaves that part of v in the first, and may have
+    the other.
+    """
     import numpy as np
 
-    return math.sqrt(sum(float(np.square(values(part)).sum()) for part in blocks(size)))
+    first, second = np.empty((2, min(size, BLOCK)))
+    squares = 0.0
+    for part in blocks(size):
+        length = part.stop - part.start
+        values = first[:length]
+        work_out(part, values, second[:length])
+        if chosen is not None:
+            np.copyto(values, 0.0, where=~chosen[part])
+        squares += float(np.square(values, out=values).sum())
+    return math.sqrt(squares)
 
 
 def distance(a: "Array", b: "Array", chosen: "Array | None" = None) -> float:
@@ -37,17 +51,18 @@ def distance(a: "Array", b: "Array", chosen: "Array | None" = None) -> float:
     a, b = a.reshape(-1), b.reshape(-1)
     mask = None if chosen is None else chosen.reshape(-1)
 
-    def difference(part: slice) -> "Array":
+    def difference(part: slice, found: "Array", room: "Array") -> None:
+        np.copyto(found, a[part], casting="unsafe")
+        np.copyto(room, b[part], casting="unsafe")
         with np.errstate(invalid="ignore"):
-            found: Array = a[part].astype(np.float64) - b[part].astype(np.float64)
-        return found if mask is None else found[mask[part]]
+            np.subtract(found, room, out=found)
 
-    def unless_same(part: slice) -> "Array":
-        same = a[part] == b[part]
-        return np.where(same if mask is None else same[mask[part]], 0.0, difference(part))
+    def unless_same(part: slice, found: "Array", room: "Array") -> None:
+        difference(part, found, room)
+        np.copyto(found, 0.0, where=a[part] == b[part])
 
-    found = norm(a.size, difference)
-    return found if math.isfinite(found) else norm(a.size, unless_same)
+    apart = norm(a.size, difference, mask)
+    return apart if math.isfinite(apart) else norm(a.size, unless_same, mask)
 
 
 def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: float) -> float:
@@ -61,7 +76,7 @@ def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: fl
     apart = np.abs(a.reshape(-1)[mask].astype(np.float64) - b.reshape(-1)[mask].astype(np.float64))
     kept = apart.size - int(few * apart.size)
     nearest = np.partition(apart, kept - 1)[:kept] if kept else apart
-    return norm(nearest.size, lambda part: nearest[part])
+    return norm(nearest.size, lambda part, found, _: np.copyto(found, nearest[part]))
 
 
 def length(a: "Array", chosen: "Array | None" = None) -> float:
