@@ -49,12 +49,13 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
     return 0
 
 
+_ANY_SIZE = ":"
+"""Names of models have it whose size nobody knows before one is built: `keras:ResNet50`, `package.module:function`."""
+
+
 def _say_matrix(matrix: Matrix, whole: Estimate, sweep: Sweep) -> None:
     planned = f"{plural(len(matrix.cells), 'cell')}, {plural(whole.trials, 'trial')}"
-    known = {name: traits.cores for name, traits in devices_of(sweep.asked("engine")).items()}
-    cards = {cell.shape.device for cell in matrix.cells if known.get(cell.shape.device, 1) is None}
-    besides = f", and what starting on {' and '.join(sorted(cards))} takes, which is not known before" if cards else ""
-    print(f"{planned}, about {duration(whole.seconds)} if all run here{besides}")
+    print(f"{planned}, about {duration(whole.seconds)} if all run here{_besides(matrix, sweep)}")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
         where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))
@@ -63,6 +64,16 @@ def _say_matrix(matrix: Matrix, whole: Estimate, sweep: Sweep) -> None:
         print(f"left out, {len(matrix.left_out)}:")
     for item in matrix.left_out:
         print(f"  {item.combination}: {item.reason}")
+
+
+def _besides(matrix: Matrix, sweep: Sweep) -> str:
+    """What the estimate has nothing of."""
+    known = {name: traits.cores for name, traits in devices_of(sweep.asked("engine")).items()}
+    devices = sorted({cell.shape.device for cell in matrix.cells})
+    more = [f"starting on {device}" for device in devices if known.get(device, 1) is None]
+    if any(_ANY_SIZE in cell.subject for cell in matrix.cells):
+        more.append("building and proving models larger than the built-in ones")
+    return f", and what {' and '.join(more)} takes, which is not known before" if more else ""
 
 
 def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:

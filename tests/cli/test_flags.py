@@ -158,6 +158,15 @@ def test_an_axis_that_is_given_again_has_the_values_of_both(harness: Harness, se
     assert len(json.loads(planned[0][1])["cells"]) > 1
 
 
+@pytest.mark.parametrize(("model", "unknown"), [("keras:ResNet50(side=32)", True), ("transformer(layers=9)", False)])
+def test_an_estimate_says_that_it_knows_nothing_of_how_large_a_model_is(
+    harness: Harness, model: str, unknown: bool
+) -> None:
+    code, out, _ = harness("sweep", "--dry-run", "--model", model)
+    assert code == 0
+    assert ("building and proving models larger than the built-in ones" in out.splitlines()[0]) is unknown
+
+
 def test_what_a_flag_of_faults_is_given_again_is_joined_too(harness: Harness) -> None:
     common = ("faults", "--dry-run", "--strategy", "mirrored")
     several = harness(*common, "--fault", "kill_worker", "--fault", "sigterm")
