@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.trial.norms import distance, distance_but_for_few
+from harness.trial.norms import BLOCK, distance, distance_but_for_few
 
 INF = math.inf
 
@@ -31,6 +31,18 @@ def test_what_is_no_number_is_a_difference_even_in_both() -> None:
 def test_elements_that_are_not_chosen_do_not_count() -> None:
     chosen = np.array([True, False, True])
     assert distance(np.array([INF, 5.0, 1.0]), np.array([INF, 1.0, 3.0]), chosen) == 2.0
+
+
+@pytest.mark.parametrize("size", [1, BLOCK, 2 * BLOCK + 1])
+@pytest.mark.parametrize("kind", ["float32", "float16", "int64"])
+def test_any_number_of_blocks_of_any_type_is_one_distance_and_both_are_as_they_were(size: int, kind: str) -> None:
+    generator = np.random.default_rng(size)
+    a, b = (generator.integers(-9, 9, size).astype(kind) for _ in range(2))
+    chosen = generator.random(size) < 0.5
+    before = a.copy(), b.copy(), chosen.copy()
+    exact = np.where(chosen, a.astype(np.float64) - b.astype(np.float64), 0.0)
+    assert distance(a, b, chosen) == pytest.approx(np.linalg.norm(exact), rel=1e-12)
+    assert all(np.array_equal(now, then) for now, then in zip((a, b, chosen), before, strict=True))
 
 
 def test_a_few_elements_may_be_anything_but_what_is_no_number_counts() -> None:
