@@ -102,6 +102,30 @@ def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     return Roof(place, number, compute, memory) if compute and memory else None
 
 
+@dataclass(frozen=True)
+class BusLimit:
+    """What the bus bandwidth of a collective comes to at most."""
+
+    of: str
+    """`the network`."""
+    bytes_per_s: float
+
+
+def bus_limit(cells: Sequence[CellSummary], limits: LimitsRecord | None, launcher: str = "local") -> BusLimit | None:
+    """Of cells between the same replicas: the link of their emulated network, as it was measured; of one machine copies
+    from GPU to GPU, or all cores' memory bandwidth. None where nobody measured that."""
+    networks = [cell.trials.network for cell in cells if cell.trials.network is not None]
+    if networks:
+        return BusLimit("the network", max(network.bandwidth_bits_per_s for network in networks) / 8)
+    if limits is None or launcher != "local" or any(cell.trials.cell.shape.network for cell in cells):
+        return None
+    on_cores = all(cell.trials.cell.shape.device == "virtual-cpu" for cell in cells)
+    quantity, of = ("memory", "memory") if on_cores else ("device_to_device", "copies from GPU to GPU")
+    device = "cpu" if on_cores else "gpu"
+    found = [one.best for one in limits.limits if (one.quantity, one.device) == (quantity, device) and one.best]
+    return BusLimit(of, max(found)) if found else None
+
+
 KindOfLimit = tuple[str, str]
 """(quantity, type of number) of a limit."""
 

@@ -75,6 +75,11 @@ def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     known = launchers()
     if sweep.launcher not in known:
         raise not_one_of("launcher", sweep.launcher, known)
+    if known[sweep.launcher].elsewhere and (others := [name for name in sweep.asked("engine") if name != ENGINE]):
+        raise UsageError(
+            f"launcher: hosts of '{sweep.launcher}' have TensorFlow alone; for engine {', '.join(others)} give "
+            "launcher local"
+        )
     if cell is not None and cell.shape.network and not known[sweep.launcher].emulates_networks:
         able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
         raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, create_model
 
 from harness.errors import UsageError
-from harness.spec.axes import ENGINE, MOST, TABLE, Positive
+from harness.spec.axes import MOST, TABLE, Positive
 from harness.spec.entry import Asked, Spelling
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import sayings
@@ -129,8 +129,11 @@ class CollectiveCell(_Keys):
 
     TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({"size", "gradients"})
     """By which their times are set side by side."""
-    LATER: ClassVar[dict[str, Any]] = {"workers": 1, "network": "", "engine": ENGINE, "gradients": ""}
-    """Keys that the first such cells did not have, left out of the identity at these values."""
+    FIRST: ClassVar[frozenset[str]] = frozenset(
+        (TAG, "device", "collective", "size", "strategy", "replicas", "cross_device_op", "packing", "intra_op_threads")
+    )
+    """Keys that the first such cells had. Any other is left out of the identity at its default, so that a cell of then
+    is one of now."""
     APART: ClassVar[tuple[str, ...]] = ("replicas", "workers", "network")
     """Axes whose values compete where a model is trained; here they are who takes part, and over what."""
     ALTERNATIVES: ClassVar[frozenset[str]] = COMPETING.difference(APART)
@@ -157,9 +160,10 @@ class CollectiveCell(_Keys):
         return self.size // ELEMENT_BYTES // (self.replicas_in_sync if self.collective in IN_SHARES else 1)
 
     def identity(self) -> dict[str, Any]:
-        """Every key and its value, but those of LATER at their defaults."""
+        """The FIRST keys and their values, and every other that is not at its default."""
+        defaults = {key: of.default for key, of in type(self).model_fields.items() if key not in self.FIRST}
         values = self.model_dump(mode="json")
-        return {key: value for key, value in values.items() if key not in self.LATER or value != self.LATER[key]}
+        return {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
 
     @property
     def order(self) -> tuple[Any, ...]:

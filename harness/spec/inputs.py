@@ -21,7 +21,7 @@ class LeftOut:
 
 def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
     """Why the input cannot be had as it is asked for, or what is asked would do nothing; None where it can."""
-    return _unserved(catalogue, at) or _unwritten(catalogue, at) or _unshared(catalogue, at)
+    return _unserved(catalogue, at) or _unwritten(catalogue, at) or _unmapped(at) or _unshared(catalogue, at)
 
 
 def on_device(data: str) -> str:
@@ -59,6 +59,19 @@ def _unwritten(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut
     elif _stays_on_device(catalogue, at.data):
         reason = on_device(at.data)
     return None if reason is None else LeftOut(f"{at.data} in {plural(at.shards, 'shard')}", reason)
+
+
+def _unmapped(at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why nothing is done to examples of the user's own, which come as the model takes them."""
+    if not is_own_code(at.data):
+        return None
+    asked = (
+        (at.parallel_calls, f"parallel_calls {at.parallel_calls}", "map them there, as many at a time as you want"),
+        (at.interleave > 1, f"interleave {at.interleave}", "interleave its files there"),
+        (not at.deterministic and not at.data_service, "deterministic false", "let their order be free there"),
+    )
+    found = next(((told, instead) for is_asked, told, instead in asked if is_asked), None)
+    return found and LeftOut(f"{at.data}, {found[0]}", f"your function makes its examples itself: {found[1]}")
 
 
 def _stays_on_device(catalogue: Catalogue, data: str) -> bool:

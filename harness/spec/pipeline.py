@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
 
     class _Input(_Fed):  # what code reads of them
         cache: Cache = "auto"
+        parallel_calls: int = 0
         interleave: int = 0
         deterministic: bool = True
         data_service: int = 0

@@ -120,6 +120,12 @@ def test_a_cell_is_the_cell_that_it_was() -> None:
     assert cell.cell_id == "a49c5c3c91e0"
 
 
+def test_a_key_that_the_first_collectives_did_not_have_is_no_part_of_a_cell_at_its_default() -> None:
+    [cell] = cells_of(size=[4])
+    assert cell.identity().keys() == CollectiveCell.FIRST
+    assert {key for key in KEYS_OF_COLLECTIVES if key not in CollectiveCell.FIRST} >= {"network", "gradients"}
+
+
 def test_where_each_replica_has_a_share_the_buffer_is_cut_in_whole_elements() -> None:
     assert [in_whole_shares("all_gather", size, 3) for size in (4, 12, 2**16)] == [0, 12, 65532]
     assert in_whole_shares("all_reduce", 4, 3) == in_whole_shares("broadcast", 4, 3) == 4

@@ -161,6 +161,24 @@ def test_a_data_service_that_would_do_nothing_or_break_a_promise_is_refused(aske
         expand(sweep_from({"data_service": [1], **asked}), catalogue_of())
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"parallel_calls": [3]}, "parallel_calls 3: .* map them there"),
+        ({"interleave": [2]}, "interleave 2: .* interleave its files there"),
+        ({"deterministic": [False]}, "deterministic false: .* let their order be free there"),
+    ],
+)
+@pytest.mark.parametrize("work", ["training", "pipeline"])
+def test_what_would_do_nothing_to_examples_that_a_function_of_ones_own_makes_is_left_out(
+    asked: dict[str, Any], told: str, work: str
+) -> None:
+    own = {"model": ["mine:model"], "data": ["mine:examples"], "work": work}
+    assert [cell for cell in expand(sweep_from(own), catalogue_of()).cells if cell.get("data") == "mine:examples"]
+    with pytest.raises(UsageError, match=f"mine:examples, {told}"):
+        expand(sweep_from({**own, **asked}), catalogue_of())
+
+
 def test_a_data_service_of_two_workers_serves_strategies_of_one_process_in_any_order() -> None:
     of_input = {"cache": ["none"], "deterministic": [False], "data_service": [0, 2]}
     matrix = expand(sweep_from({"strategy": ["none", "mirrored"], "replicas": [1, 2], **of_input}), catalogue_of())

@@ -24,7 +24,8 @@ def holds_of(program: Any, cell: TrainingCell) -> Holds:
     work = Counter(op for op in ops if works(op))
     changes = sum(op.startswith(CHANGES) for op in ops)
     executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
-    return Holds(work, Counter(executed.operations), changes, sum(executed.pack_bytes), collectives, ops.count(READ))
+    of_reductions = Counter(executed.operations), changes, sum(executed.pack_bytes), collectives
+    return Holds(work, *of_reductions, reads=ops.count(READ), flops=executed.flops_per_step or 0)
 
 
 def works(op: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from harness.analysis import Interval
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve
 from harness.analysis.latency import LatencyBandwidth, OverBlocks, Piece
+from harness.analysis.limits import BusLimit
 from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, FuncFormatter, Line2D, NullFormatter, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
@@ -19,8 +20,9 @@ _MICRO, _GIGA = 1e-6, 1e9
 FigureOf = Callable[[CollectiveFigures], Interval | None]
 
 
-def collective_figure(group: CollectiveGroup, name: str) -> Picture | None:
-    """Both on logarithmic axes; None unless some op was measured at two sizes."""
+def collective_figure(group: CollectiveGroup, name: str, limit: BusLimit | None = None) -> Picture | None:
+    """Both on logarithmic axes, with what the bandwidth comes to at most; None unless some op was measured at two
+    sizes."""
     every = [curve for curve in group.curves if len(curve.figures) > 1]
     curves = every[:_MOST_CURVES]
     if not curves:
@@ -34,12 +36,16 @@ def collective_figure(group: CollectiveGroup, name: str) -> Picture | None:
             Line2D([], [], color=_colour(look), marker=_marker(look), label=printable(curve.name))
             for look, curve in enumerate(curves)
         ]
+        if limit is not None:
+            right.axhline(limit.bytes_per_s / _GIGA, color=MUTED, linestyle=":", linewidth=1.4)
+            handles.append(Line2D([], [], color=MUTED, linestyle=":", label=f"limit: {limit.of}"))
         if any(curve.line is not None for curve in curves):
             words = "α + S/β, a line for each range of sizes" if _cut(curves) else "α + S/β"
             handles.append(Line2D([], [], color=MUTED, linestyle="--", label=words))
         figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
     title = f"Time and bandwidth by size: {group_title(group)}"
-    return picture(figure, name, title, _describe(curves), _caption(len(every), curves), _rows(every))
+    text = _describe(curves) + (f" {_of_limit(limit)}" if limit is not None else "")
+    return picture(figure, name, title, text, _caption(len(every), curves, limit), _rows(every, limit))
 
 
 def _time_us(figures: CollectiveFigures) -> Interval | None:
@@ -104,10 +110,17 @@ def _bytes(size: int) -> str:
     return size_text(size, "B", " ")
 
 
-def _caption(every: int, curves: Sequence[OpCurve]) -> str:
+def _of_limit(limit: BusLimit) -> str:
+    return f"Dotted: at most {significant(limit.bytes_per_s / _GIGA)} GB/s, what {limit.of} can do."
+
+
+def _caption(every: int, curves: Sequence[OpCurve], limit: BusLimit | None) -> str:
     parts = [f"Left the time of one collective, right its bus bandwidth; error bars are {OWN_INTERVAL}."]
     to = "the sizes of an op, in ranges where one line does not hold" if _cut(curves) else "all sizes of an op"
     parts.append(f"Dashed: latency and bandwidth, fitted to {to}; what leaves the line is in the table.")
+    if limit is not None:
+        cached = " Buffers that stay in a cache may be faster." if limit.of == "memory" else ""
+        parts.append(_of_limit(limit) + cached)
     if every > len(curves):
         parts.append(f"The first {len(curves)} of {every} ops are drawn; the table and the CSV have all.")
     return " ".join(parts)
@@ -132,7 +145,7 @@ def _ranges(curve: OpCurve) -> str:
     return f", fitted in {len(pieces)} ranges: {listed(ranges)}" if len(pieces) > 1 else ""
 
 
-def _rows(curves: Sequence[OpCurve]) -> list[ExportRow]:
+def _rows(curves: Sequence[OpCurve], limit: BusLimit | None) -> list[ExportRow]:
     return [
         {
             "cell_id": one.summary.cell_id,
@@ -142,6 +155,7 @@ def _rows(curves: Sequence[OpCurve]) -> list[ExportRow]:
             **interval_row("algbw_bytes_per_s", one.algbw),
             **interval_row("busbw_bytes_per_s", one.busbw),
             **_line_row(curve.line, one.cell.size),
+            "busbw_limit_bytes_per_s": None if limit is None else limit.bytes_per_s,
         }
         for curve in curves
         for one in curve.figures

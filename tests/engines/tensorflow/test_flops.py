@@ -7,6 +7,7 @@ import pytest
 
 from harness.engines.tensorflow.executed import inspect
 from harness.engines.tensorflow.flops import OperationCount, work_of
+from harness.engines.tensorflow.workloads import load_workload
 from tests.record.examples import cell
 
 BATCH = 4
@@ -156,6 +157,39 @@ def test_attention_is_its_projections_and_its_two_batched_products(tf: Any) -> N
     each = 2 * BATCH * tokens * width * width  # a projection: every token, all heads together
     scores = 2 * BATCH * heads * tokens * tokens * (width // heads)
     assert flops_of(program(tf, gradients, (BATCH, tokens, width))) == 2 * each + 3 * (4 * each + 2 * scores)
+
+
+def test_a_whole_transformer_is_its_patches_its_blocks_and_its_head(tf: Any) -> None:
+    layers, width, heads, tokens, classes, patch = 3, 32, 4, 12, 10, 4 * 4
+    workload = load_workload(f"transformer(layers={layers},width={width},heads={heads},tokens={tokens})")
+    model = workload.build(workload.input_shape, classes)
+    forward = program(tf, lambda x: model(x, training=True), (BATCH, *workload.input_shape))
+    projections = 4 * 2 * BATCH * tokens * width * width
+    products = 2 * 2 * BATCH * tokens * tokens * width  # queries with keys, then weights with values, all heads
+    perceptron = 2 * 2 * BATCH * tokens * width * (2 * width)
+    ends = 2 * BATCH * tokens * patch * width + 2 * BATCH * width * classes
+    assert flops_of(forward) == layers * (projections + products + perceptron) + ends
+
+
+def resnet50_multiplications() -> int:
+    """Of one image of 224×224, forward: the layers of table 1 of He et al. (2016), whose first convolution of a stage,
+    and the shortcut beside it, have the stride, and 1,000 classes."""
+    found, inputs, size = 112 * 112 * 7 * 7 * 3 * 64, 64, 56
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        width, size = 64 * 2**stage, 56 // 2**stage
+        for block in range(blocks):
+            weights = inputs * width + 3 * 3 * width * width + width * 4 * width
+            weights += inputs * 4 * width if block == 0 else 0
+            found, inputs = found + size * size * weights, 4 * width
+    return found + 2048 * 1000
+
+
+def test_resnet50_is_the_sum_of_its_published_layers(tf: Any) -> None:
+    import keras
+
+    model = keras.applications.ResNet50(weights=None)
+    forward = program(tf, lambda x: model(x, training=False), (1, 224, 224, 3))
+    assert flops_of(forward) == 2 * resnet50_multiplications()
 
 
 @pytest.mark.parametrize(

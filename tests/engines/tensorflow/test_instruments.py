@@ -24,7 +24,7 @@ from tests.preloaded import handed_in
 
 WORK = Counter({"MatMul": 12, "ReluGrad": 4})
 REDUCED = Counter({"CollectiveReduceV2[ring]": 2})
-STEP = Holds(WORK, REDUCED, 8)
+STEP = Holds(WORK, REDUCED, 8, flops=1_000)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ STEP = Holds(WORK, REDUCED, 8)
         ("forward", Holds(Counter({"MatMul": 4, "StopGradient": 2}), Counter(), 0)),
         ("empty", Holds(Counter(), Counter(), 0)),
         ("reduction", Holds(Counter(), REDUCED, 0)),
-        ("in_one_call", STEP),
+        ("in_one_call", replace(STEP, flops=0)),
         ("barrier", Holds(WORK, Counter(), 8, collectives=1)),
         ("barrier", Holds(WORK, Counter({"CollectiveReduceV2[ring]": 1}), 8, bytes_added_up=4, collectives=1)),
     ],
@@ -54,6 +54,7 @@ def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: 
         ("no_reduction", STEP, "it still reduces, by 2 CollectiveReduceV2"),
         ("no_reduction", Holds(WORK, Counter(), 4), "it changes variables 4 times where the whole step does 8 times"),
         ("no_update", STEP, "it changes variables 8 times, no fewer"),
+        ("no_input", replace(STEP, flops=900), "its products take 900 operations where the whole step's take 1,000"),
         ("no_update", Holds(Counter({"MatMul": 8}), REDUCED, 0), "it computes 8 MatMul where the whole step computes"),
         ("forward_backward", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
         ("forward", Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
