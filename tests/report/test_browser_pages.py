@@ -30,12 +30,19 @@ from tests.explained import explain_run
 from tests.faulted import PLAN, example, run_manifest
 from tests.histories import nights
 from tests.report.conftest import Open
+from tests.report.test_collectives import BETWEEN, ON_ONE, RING, in_three_sizes
+from tests.report.test_pipelines import RATES, run_at
+from tests.report.test_quantities import run_of
 from tests.report.test_roofline import known
 from tests.report.test_roofline import run as counted_run
 from tests.synthetic import default_cells, make_run
 from tests.validations import Arm, Round, slow, validation_run
 
-KINDS = ("report", "comparison", "index", "history", "faults", "validation", "imported", "explain", "limits")
+KINDS = (
+    *("report", "comparison", "index", "history", "faults", "validation", "imported", "explain", "limits"),
+    *("pipelines", "collectives"),
+)
+BUFFERS = (RING, ON_ONE, BETWEEN)
 WIDTHS = (1400, 820, 390)
 THEMES = ("light", "dark")
 
@@ -52,6 +59,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = explain_run()
     presentation_of(of.manifest).write_page(of, PageRequest(folder / "explain.html", folder))
     write_report(*counted_run(), folder / "limits.html", limits=known())
+    for kind, made in (
+        ("pipelines", run_at(RATES, folder / "a")),
+        ("collectives", run_of(in_three_sizes(*BUFFERS), folder / "b")),
+    ):
+        write_report(made.manifest, made.trials, folder / f"{kind}.html", limits=known())
     comparison = renderer("html").render(compare_runs(a, b, Margins()), Surface())
     (folder / "comparison.html").write_text(comparison, encoding="utf-8")
     for kind, text in others(folder):
