@@ -32,6 +32,11 @@ OWN = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*"
 """A pattern of what `load_attribute` takes."""
 
 
+def is_script(path: str) -> bool:
+    """Whether it is the path of a script, and no `package.module:function`."""
+    return path.endswith(".py")
+
+
 def load_attribute(key: str, path: str) -> Any:
     """The callable at `package.module:function`, a user's own; UsageError names `key` and what is wrong."""
     module_name, _, attribute = path.partition(":")

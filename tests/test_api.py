@@ -308,6 +308,7 @@ WRONG = {
     "bool": (1, "yes", None),
     "int": (True, 2.0, "2", 10**5000),
     "float": (True, "0.1", float("nan"), float("inf"), 10**400),
+    "collections.abc.Callable[~P, ~R]": (5, "train"),
     "Sequence[int]": (5, "5,8", [5, "8"], [10**5000]),
     "Mapping[str, Any]": ("nope.toml", ["replicas=2"], {3: 2}),
 }
@@ -327,7 +328,8 @@ def arguments() -> list[tuple[str, str, Any]]:
 def test_an_argument_of_another_type_is_bad_usage_that_names_it_in_every_function(tmp_path: Path) -> None:
     for name, key, value in arguments():
         function = getattr(harness, name)
-        given = {} if key == "results" else {"results": tmp_path}
+        others = {"results"} & inspect.signature(function).parameters.keys() - {key}
+        given: dict[str, Any] = dict.fromkeys(others, tmp_path)
         given |= {"a": REFERENCE} if name == "compare" and key != "a" else {}
         with pytest.raises(UsageError) as caught:
             function(value, **given) if key == "runs" else function(**given, **{key: value})

@@ -86,7 +86,8 @@ class Settings(BaseModel):
         "input of a model by itself, beside what the model takes",
     )] = "training"
     step: Annotated[str, Setting(
-        help="a training step of your own, package.module:function, in place of model, data and strategy",
+        help="a training step of your own, in place of model, data and strategy: package.module:function, or the path "
+        "of a script that marks its step",
     )] = ""
     amount: Annotated[int, Field(ge=1, le=MOST, strict=True), Setting(
         help="of your own step: how much of its quantity one call does",

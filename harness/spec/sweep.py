@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from harness.errors import UsageError, nearest
 from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
+from harness.registry import is_script
 from harness.spec.address import split_address
 from harness.spec.axes import OF_PROCESS, TABLE, Axes
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
@@ -251,8 +252,11 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
     """`values` as a Sweep whose keys go together."""
     sweep = sweep_of_keys(values, source)
     for key in OWN_FUNCTIONS:
-        if (path := getattr(sweep, key)) and not re.fullmatch(OWN_PATTERN, path):
-            raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function")
+        if (path := getattr(sweep, key)) and not (
+            re.fullmatch(OWN_PATTERN, path) or (key == "step" and is_script(path))
+        ):
+            script = ", or a script's path, which ends with .py" if key == "step" else ""
+            raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function{script}")
     for key in sorted(AXES):
         if ASKED[key].values and not sweep.asked(key):
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")

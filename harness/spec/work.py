@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from harness.registry import is_script
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, FileCompression, Positive, QuantityName, is_own_code
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
 from harness.visible import plural
@@ -139,7 +140,7 @@ class Cell(BaseModel, ABC):
     def own_code(self) -> dict[str, str]:
         """The code of the user's own that it runs, by key."""
         named = {key: str(self.get(key)) for key in OF_CODE}
-        return {key: name for key, name in named.items() if is_own_code(name)}
+        return {key: name for key, name in named.items() if is_own_code(name) or (key == "step" and is_script(name))}
 
     @property
     def full_name(self) -> str:

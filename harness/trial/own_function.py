@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.registry import OWN, load_attribute
+from harness.registry import OWN, is_script, load_attribute
+from harness.visible import quoted
 
 
 def own_function(key: str, path: str, given: str = "", count: int = 0) -> Callable[..., Any]:
@@ -36,10 +37,14 @@ def own_function(key: str, path: str, given: str = "", count: int = 0) -> Callab
 
 
 def refuse_missing(key: str, path: str) -> None:
-    """UsageError, the one of `own_function`, where the first package or module of `path` is not there.
+    """UsageError, the one of `own_function`, where the first package or module of `path` is not there, or the script.
 
     Nothing is imported, which finding what is in a package would take.
     """
+    if is_script(path):
+        if not Path(path).is_file():
+            raise UsageError(f"{key}: no script at {quoted(path)}")
+        return
     module = path.partition(":")[0]
     first = module.partition(".")[0]
     try:

@@ -21,10 +21,12 @@ from harness.engines.tensorflow.own_sight import OF_SEVERAL, LossesAndState, Opt
 from harness.errors import Unprovable, UsageError
 from harness.protocol.messages import Request
 from harness.record.checks import FAULTS
+from harness.registry import is_script
 from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import LARGEST_SHARE
 from harness.trial.own_function import own_function, wants_arguments
 from harness.trial.parent import die_with_parent
+from harness.trial.script import Script
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,10 +53,13 @@ class OwnReference:
 
 
 def build_step(path: str) -> Callable[[], Any]:
-    """What the user's function at `path` returns, called without arguments.
+    """What the user's function at `path` returns, called without arguments; of a script, its marked step.
 
-    Raises UsageError when the function cannot be loaded, raises, or returns nothing that can be called.
+    Raises UsageError when the function cannot be loaded, raises, or returns nothing that can be called, and when a
+    script ends before its first step.
     """
+    if is_script(path):
+        return Script(path)
     function = own_function("step", path)
     try:
         step: Any = function()

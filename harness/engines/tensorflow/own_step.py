@@ -29,6 +29,7 @@ from harness.errors import UsageError
 from harness.protocol.engine import GATE_UPDATES
 from harness.record.checks import Checks
 from harness.record.trial import Resources
+from harness.registry import is_script
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.judgement import check_losses
@@ -95,8 +96,9 @@ class OwnStep(Attempt):
         try:
             loss = self._step()
         except (StopIteration, tf.errors.OutOfRangeError):
+            what = "the script" if is_script(self._path) else "its data"
             raise UsageError(
-                f"step: '{self._path}': its data ended after {self._done} steps, expected a step that can be taken "
+                f"step: '{self._path}': {what} ended after {self._done} steps, expected a step that can be taken "
                 "without end (dataset.repeat())"
             ) from None
         except Exception as error:

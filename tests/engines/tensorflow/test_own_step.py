@@ -1,6 +1,9 @@
 """A user's own training step: measured as any trial is, and what could be proved of it is said."""
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +29,7 @@ from tests.preloaded import handed_in
 from tests.record.examples import trial
 
 HERE = "tests.engines.tensorflow.own_steps"
+EXAMPLE = Path("benchmarks/own_script.py").absolute()
 SMALL = Sweep(name="own", trials=1, windows=5, max_warmup=0, window=0.01, timeout=60.0)
 
 
@@ -46,8 +50,8 @@ def test_what_is_wrong_with_a_step_is_said_in_one_line_that_names_the_key(name: 
 
 
 def test_a_path_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"step: given 'train.py', expected package\.module:function"):
-        build_step("train.py")
+    with pytest.raises(UsageError, match=r"step: given 'train', expected package\.module:function"):
+        build_step("train")
 
 
 def test_a_loss_is_one_number(tf: Any) -> None:
@@ -93,7 +97,7 @@ def test_a_sweep_of_an_own_step_has_that_cell_and_no_axes() -> None:
     ("keys", "said"),
     [
         ({"step": "mine:make", "strategy": "mirrored"}, "strategy: a step of your own decides that itself"),
-        ({"step": "mine"}, "step: given 'mine', expected package.module:function"),
+        ({"step": "mine"}, "step: given 'mine', expected package.module:function, or a script's path"),
         ({"step": "mine:make", "check": "mine:moves"}, r"check: is given a model's state, .* have a check\(\)"),
         ({"amount": 64}, "amount: belongs to step, a step of your own; for a model give batch_size"),
         ({"step": "mine:make", "quantity": "Tok ens"}, "quantity: given 'Tok ens', expected what a step is counted in"),
@@ -303,6 +307,34 @@ def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
     assert record.checks.sight is not None
     assert set(record.checks.sight) == {"missing", "averaged", "doubled", "delayed"}
     assert record.resources.logical_devices == ["/device:CPU:0", "/device:CPU:1"]
+
+
+@pytest.mark.slow
+def test_by_itself_the_script_trains_as_if_nothing_were_marked(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(EXAMPLE.read_text(encoding="utf-8").replace("100_000", "200"), encoding="utf-8")
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    losses = re.findall(r"^step [12]00: loss (\S+)$", ran.stdout, re.MULTILINE)
+    assert len(losses) == 2
+    assert float(losses[1]) < float(losses[0])
+
+
+@pytest.mark.slow
+def test_a_whole_script_is_measured_as_it_is_and_passes_the_same_gate(tmp_path: Path) -> None:
+    script = tmp_path / "my script.py"
+    ends = EXAMPLE.read_text(encoding="utf-8").replace("step == 100_000", "step == 5")
+    script.write_text(ends, encoding="utf-8")
+    cells = [OwnStepCell(step=str(path), amount=64) for path in (EXAMPLE, script)]
+    with handed_in():
+        short, whole = sorted(measure(SMALL, cells, tmp_path / "results").trials, key=lambda one: one.status)
+    assert (whole.status, whole.checks.losses_agree) == ("ok", True), whole.reason
+    assert whole.checks.sight is not None
+    assert min(whole.checks.sight.values()) > 1
+    assert short.windows is None
+    assert short.reason == (
+        f"step: '{script}': the script ended after 4 steps, expected a step that can be taken without end "
+        "(dataset.repeat())"
+    )
 
 
 class Built(Exception):

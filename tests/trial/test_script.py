@@ -1,0 +1,125 @@
+"""A script that marks its training step: each call is a step, and what the script does until the next is part of it."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.trial import script
+from harness.trial.script import Script, mark_step
+
+STEPS = """
+    import sys, harness
+
+    @harness.mark_step
+    def step(number):
+        done.append(f"step {number}")
+        return number / 2
+
+    done = sys.done
+    done.append(__name__)
+    for number in range(3):
+        done.append(f"batch {number}")
+        step(number)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The process is the test's: a trial leaves with its script."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", sys.path)
+    yield
+    script._running.clear()
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "train.py").write_text(textwrap.dedent(text), encoding="utf-8")
+    return str(folder / "train.py")
+
+
+def test_a_call_is_a_step_and_the_script_goes_on_as_far_as_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(sys, "done", done, raising=False)
+    step = Script(written(tmp_path, STEPS))
+    assert done == ["__main__", "batch 0"]
+    assert step() == 0.0
+    assert done[2:] == ["step 0", "batch 1"]
+    assert step() == 0.5
+    assert done[4:] == ["step 1", "batch 2"]
+    with pytest.raises(StopIteration):
+        step()
+
+
+def test_by_itself_a_script_is_as_if_nothing_were_marked(tmp_path: Path) -> None:
+    path = written(tmp_path, STEPS.replace("sys.done", "[]") + "    print(done)\n")
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    assert ran.stdout.strip().endswith("'batch 2', 'step 2']")
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("print('done')", "ended before its first step; expected one that calls a function that harness.mark_step"),
+        ("raise OSError('no licence')", "raised OSError: no licence before its first step"),
+        ("def broken(:", "raised SyntaxError: "),
+        ("import sys\nsys.exit(3)", "ended before its first step"),
+    ],
+)
+def test_a_script_that_never_takes_a_step_is_refused_in_one_line(tmp_path: Path, text: str, how: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Script(path := written(tmp_path, text))
+    assert str(refused.value).startswith(f"step: '{path}' {how}")
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_script_raises_later_is_raised_where_the_step_was_asked_for(tmp_path: Path) -> None:
+    step = Script(
+        written(
+            tmp_path,
+            """
+            import harness
+
+            step = harness.mark_step(lambda number: 1 / number)
+            for number in (2, 1, 0):
+                step(number)
+            """,
+        )
+    )
+    assert [step(), step()] == [0.5, 1.0]
+    with pytest.raises(ZeroDivisionError):
+        step()
+
+
+def test_it_finds_what_lies_beside_it_and_what_it_says_of_its_step_is_known(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("LOSS = 4.0", encoding="utf-8")
+    step = Script(
+        written(
+            tmp_path,
+            """
+            import beside, harness
+
+            @harness.mark_step
+            def step():
+                return beside.LOSS
+
+            step.eager_reference, step.check = False, lambda: True
+            while True:
+                step()
+            """,
+        )
+    )
+    assert (step(), step.eager_reference, step.check()) == (4.0, False, True)
+    assert [thread.daemon for thread in threading.enumerate() if thread.name == "script"][-1], "it keeps no process"
+
+
+def test_a_mark_on_what_is_no_function_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^function: given '5', expected a function that does one training step$"):
+        mark_step(5)  # type: ignore[type-var]
