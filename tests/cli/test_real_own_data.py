@@ -30,13 +30,6 @@ MODULE = """
         built.compile(loss="mse")
         return built
 
-    class OwnStep(keras.Sequential):
-        def train_step(self, data):
-            return super().train_step(data)
-
-    def own_step():
-        return OwnStep([keras.Input((2,)), keras.layers.Dense(3)])
-
     def made_of(x, y):
         return tf.data.Dataset.from_tensor_slices((x, y))
 
@@ -114,16 +107,21 @@ def test_its_record_tells_what_the_input_is_made_of_and_what_it_is_counted_in(te
 def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_unproved_and_no_other_loop_takes_it(
     folder: Path,
 ) -> None:
-    asked = ["--strategy=none", "--replicas=1", "--optimizer=sgd", "--loop=custom,fit"]
-    own = ["--model=own_table:own_step", "--data=own_table:classes"]
-    run("sweep", *ASKED, *asked, *own, folder=folder)
-    ended = {trial.cell.get("loop"): trial for trial in only_run(folder / "results").trials}
-    assert ended["custom"].status == "unsupported"
-    assert ended["custom"].reason == "the model has its own train_step, which only Model.fit calls; use --loop fit"
-    assert ended["fit"].status == "unproved"
-    assert "update: the model trains by its own train_step, which the reference does not know" in str(
-        ended["fit"].reason
-    )
+    asked = ["--strategy=none,mirrored", "--replicas=1,2", "--loop=custom,fit"]
+    run("sweep", *ASKED, *asked, "--model=benchmarks.own_train_step:make_model", folder=folder)
+    trials = only_run(folder / "results").trials
+    assert {(trial.cell.strategy, trial.cell.replicas) for trial in trials} == {
+        *(("none", 1), ("mirrored", 1), ("mirrored", 2))
+    }
+    for trial in trials:
+        if trial.cell.get("loop") == "custom":
+            assert trial.status == "unsupported"
+            assert trial.reason == "the model has its own train_step, which only Model.fit calls; use --loop fit"
+        else:
+            assert trial.status == "unproved"
+            assert "update: the model trains by its own train_step, which the reference does not know" in trial.reason
+            assert (trial.checks.replicas_agree, trial.checks.loss_finite) == (True, True)
+            assert trial.checks.updates_applied == trial.checks.updates_scheduled
 
 
 def swept(folder: Path, data: str, model: str = "own_table:model") -> "tuple[int, str]":

@@ -13,11 +13,26 @@ from harness.engines.tensorflow.devices import Devices
 from harness.engines.tensorflow.loops.custom import CustomLoop
 from harness.engines.tensorflow.loops.fit import FitLoop
 from harness.engines.tensorflow.training import Training
+from harness.errors import Unsupported
 from harness.trial.examples import random_batch
 from tests.record.examples import cell
 
 SHAPE, CLASSES, BATCH = (4,), 10, 8
 BATCHES = [random_batch(SHAPE, CLASSES, BATCH, seed) for seed in (1, 2)]
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_model_whose_own_compile_the_cells_would_replace_is_unsupported() -> None:
+    import keras
+
+    class OfTwo(keras.Sequential):
+        def compile(self, first: Any, second: Any) -> None:
+            super().compile(first)
+            self.second = second
+
+    asked = SimpleNamespace(request=SimpleNamespace(member=None), cell=SimpleNamespace(mesh=""), model=OfTwo())
+    with pytest.raises(Unsupported, match=r"^loop 'fit': the model has its own compile, .* of your own \(--step\)$"):
+        FitLoop(asked)  # type: ignore[arg-type]
 
 
 class Paced:

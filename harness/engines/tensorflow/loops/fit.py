@@ -30,6 +30,11 @@ class FitLoop(Loop):
             )
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
+        if own_compile(training.model):
+            raise Unsupported(
+                "loop 'fit': the model has its own compile, whose optimizers and losses the cell's would replace; "
+                "measure it as a step or a script of your own (--step)"
+            )
         loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
         with training.strategy.scope():
             # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
@@ -74,6 +79,13 @@ class FitLoop(Loop):
 
     def _traced(self) -> list[Any]:
         return traced_by_keras(self._step)
+
+
+def own_compile(model: Any) -> bool:
+    """Whether the model's class has its own of Keras' `compile`."""
+    import keras
+
+    return type(model).compile is not keras.Model.compile
 
 
 LOOP = LoopKind("fit", "Keras' Model.fit", FitLoop)

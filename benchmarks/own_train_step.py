@@ -1,0 +1,41 @@
+"""A model with a train_step of its own, complete: it trains on smoothed labels. Copy this file next to your code.
+
+Model.fit calls train_step, so it is measured under that loop, on any data that fit it:
+
+    python -m harness sweep --model benchmarks.own_train_step:make_model --loop fit --strategy mirrored --replicas 1,2
+
+The harness compiles it with the cell's optimizer, as it compiles every model. What the step should compute nobody but
+the model knows, so its trials are `unproved`: replicas agree, every update is applied, losses are finite, and that is
+all that is shown. As a step or a script of your own (benchmarks/own_step.py, benchmarks/own_script.py) it is held
+against itself run uncompiled.
+"""
+
+import keras
+import tensorflow as tf
+
+SMOOTHING = 0.1
+
+
+class Smoothed(keras.Model):
+    """Cross-entropy with labels of which a tenth is spread over all classes."""
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """One update of every replica; the mean loss of its share."""
+        x, y = data
+        with tf.GradientTape() as tape:
+            logits = self(x, training=True)
+            classes = logits.shape[-1]
+            smooth = (1 - SMOOTHING) * tf.one_hot(tf.cast(y, tf.int32), classes) + SMOOTHING / classes
+            loss = tf.reduce_mean(keras.losses.categorical_crossentropy(smooth, logits, from_logits=True))
+            # the optimizer adds gradients up over replicas
+            of_share = loss / tf.distribute.get_strategy().num_replicas_in_sync
+        gradients = tape.gradient(of_share, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def make_model() -> keras.Model:
+    """What the harness calls, in the strategy's scope."""
+    inputs = keras.Input((8, 8, 1))
+    hidden = keras.layers.Dense(128, activation="relu")(keras.layers.Flatten()(inputs))
+    return Smoothed(inputs, keras.layers.Dense(10)(hidden))
