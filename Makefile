@@ -51,7 +51,7 @@ docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 goals: $(INSTALLED)
-	@for goal in startup eta history fixed_cost bare_loop repeatability gate_margins coverage best planted decisions \
+	@for goal in startup answers eta history fixed_cost bare_loop repeatability gate_margins coverage best planted decisions \
 	    cluster_cost cluster_bare engines crossing input_axes links cluster_cleanup cluster_endurance report_scale five_sweeps; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 	@for goal in gate_matrix causes; do \
