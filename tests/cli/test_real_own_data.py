@@ -25,6 +25,11 @@ MODULE = """
     def model():
         return keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
 
+    def frozen():
+        built = model()
+        built.trainable = False
+        return built
+
     def regression():
         built = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
         built.compile(loss="mse")
@@ -147,6 +152,16 @@ def test_data_that_no_step_could_be_taken_on_are_bad_usage_and_nothing_is_writte
     code, said = swept(folder, data)
     assert (code, said.count("\n")) == (2, 1)
     assert says in said
+    assert not (folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "verb", [["sweep", "--strategy=none,mirrored"], ["explain", "--strategy=mirrored"], ["ab", "--b=seed=2"]]
+)
+def test_a_model_of_which_nothing_is_trained_is_bad_usage_in_one_line(folder: Path, verb: list[str]) -> None:
+    done = run(*verb, "--model=own_table:frozen", "--data=own_table:classes", folder=folder)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "model: 'own_table:frozen' has no weight that is trained, expected at least one" in done.stderr
     assert not (folder / "results").exists()
 
 

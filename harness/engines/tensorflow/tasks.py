@@ -19,7 +19,7 @@ from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.training import refuse_several, taken_by
+from harness.engines.tensorflow.training import must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
@@ -91,6 +91,7 @@ def _load_model(request: Request, builds: Callable[[], None]) -> None:
 def _try_data(request: Request, workload: Workload, source: Source) -> None:
     """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
     model, data_dir = workload.build((), 0), Path(request.data_dir)
+    must_have_weights(model, request.cell.subject)
     with contextlib.suppress(Unsupported):
         source = source.for_model(model)
     if source.gives != "own":  # the others are prepared first

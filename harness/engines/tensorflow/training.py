@@ -194,6 +194,7 @@ def build(request: Request) -> Training:
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
         model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
+    must_have_weights(model, cell.model)
     if workload.input_shape is None:
         source = source.for_model(model)
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
@@ -207,6 +208,12 @@ def build(request: Request) -> Training:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
     return Training(*known, vocabulary=vocabulary, target_classes=several)
+
+
+def must_have_weights(model: Any, name: str) -> None:
+    """UsageError where there is nothing to train, and to reduce."""
+    if not model.trainable_variables:
+        raise UsageError(f"model: '{name}' has no weight that is trained, expected at least one")
 
 
 def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:
