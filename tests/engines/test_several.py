@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,10 @@ def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and
     cells = {trial.cell_id: trial.cell for trial in others}
     both = manifest.model_copy(update={"cells": [*manifest.cells, *cells.values()]})
     [work] = summarise(both, [*trials, *others]).workloads
-    assert set(engines_table(work).rows) == {(ENGINE, "–", "–"), ("torch", "none", "others")}
+    table = engines_table(work)
+    assert {row[:3] for row in table.rows} == {(ENGINE, "–", "–"), ("torch", "none", "others")}
+    assert table.columns[-1].name == "fixed cost of a trial"
+    assert all(re.match(r"1 replica [\d.]+ m?s, 2 replicas [\d.]+ m?s", row[-1]) for row in table.rows), table.rows
     assert differing_lines(work) == ["torch: compiler none; initial weights others."]
 
 

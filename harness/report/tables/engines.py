@@ -1,25 +1,42 @@
 """The table beside a ranking of several engines: what of the work each does otherwise."""
 
+import statistics
+
 from harness.analysis import WorkloadSummary
 from harness.analysis.collectives import of_collectives
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING
+from harness.report.words.text import NOTHING, seconds
 from harness.spec.axes import ENGINE
-from harness.visible import printable
+from harness.visible import plural, printable
 
 NOTE = (
-    f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. The ranking is of this model, "
+    f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is all but "
+    "its warm-up, its windows and its waiting, the median over the cells. The ranking is of this model, "
     "batch and machine: it does not tell how the engines compare on another model or on accelerators, nor how mature "
     "or convenient they are."
 )
 
 
+def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
+    """Of each engine: `1 replica 0.9 s, 2 replicas 2.1 s`, the medians over its cells."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for cell in work.cells:
+        if cell.trials.fixed_s is not None:
+            engine = str(cell.trials.cell.get("engine") or ENGINE)
+            by_replicas = found.setdefault(engine, {})
+            by_replicas.setdefault(cell.trials.cell.replicas_in_sync, []).append(cell.trials.fixed_s)
+    return {
+        engine: ", ".join(f"{plural(n, 'replica')} {seconds(statistics.median(of))}" for n, of in sorted(each.items()))
+        for engine, each in found.items()
+    }
+
+
 def differing_lines(work: WorkloadSummary) -> list[str]:
     """The same as a line for each engine that is not TensorFlow, for a terminal."""
     table = engines_table(work)
-    names = [column.name for column in table.columns[1:]]
+    names = [column.name for column in table.columns[1:-1]]
     lines = []
-    for engine, *told in table.rows:
+    for engine, *told, _ in table.rows:
         words = [f"{name} {text}" for name, text in zip(names, told, strict=True) if text != NOTHING]
         lines += [f"{engine}: {'; '.join(words)}."] if words else []
     return lines
@@ -36,8 +53,12 @@ def engines_table(work: WorkloadSummary) -> Table:
             known = told.get(subject, words)
             told[subject] = known if known == words else f"{known}; {words}"
     subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told if subject))
-    columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects))
-    rows = [(engine, *(told.get(subject, NOTHING) for subject in subjects)) for engine, told in unlike.items()]
+    columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects, "fixed_cost_of_a_trial"))
+    fixed = _fixed_costs(work)
+    rows = [
+        (engine, *(told.get(subject, NOTHING) for subject in subjects), fixed.get(engine, NOTHING))
+        for engine, told in unlike.items()
+    ]
     several = len(rows) > 1 and not of_collectives(work)
     return Table(
         "What differs between the engines",
