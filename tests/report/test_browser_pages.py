@@ -161,7 +161,7 @@ def test_the_index_sorts_and_its_links_open_the_pages(opened: Open, folder: Path
     with opened(folder / "index.html") as it:
         first = it.page.locator("#reports tbody tr").first.locator("th")
         it.page.get_by_role("button", name="report", exact=True).click()
-        assert first.inner_text() == "comparison.html"
+        assert first.inner_text() == "collectives.html"
         it.page.get_by_role("button", name="report", exact=True).press("Enter")
         assert first.inner_text() == "validation.html"
         assert it.page.locator("th[aria-sort]").evaluate_all("cells => cells.map(cell => cell.ariaSort)") == [
