@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.cli._terminal import heeds_control
 from harness.plan import Estimate
 from harness.record.reading import load_run
-from harness.run.kinds.measure import measure_asked
+from harness.run.kinds.measure import measure_matrix
 from harness.run.kinds.sweep import expected, first_plan
 from harness.run.process.preflight import refuse_missing_code
 from harness.run.progress.base import Progress, Quiet, duration
@@ -76,10 +76,28 @@ def _besides(matrix: Matrix, sweep: Sweep) -> str:
     return f", and what {' and '.join(more)} takes, which is not known before" if more else ""
 
 
-def measure(sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str]) -> int:
-    """Run a new sweep; returns the exit code."""
+def measure(
+    sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str], limits: bool = False
+) -> int:
+    """Run a new sweep, where `limits` after what the machine can do at most; returns the exit code."""
     progress = progress_for(quiet, json_out, results)
-    return _tell(measure_asked(sweep, results, ["harness", *command[1:]], progress), json_out)
+    matrix = asked_matrix(sweep)
+    if limits:
+        _measure_limits(results, quiet or json_out)
+    return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
+
+
+def _measure_limits(results: Path, quiet: bool) -> None:
+    """As `doctor --limits --again`: the report of the run finds what is kept last."""
+    from harness.environment import describe
+    from harness.record.limits import keep_sheet, make_place
+    from harness.run.limits import measure_limits
+
+    make_place(results)
+    record = measure_limits(describe())
+    path = keep_sheet(results, record)
+    if not quiet:
+        print(f"what this machine can do at most: measured in {record.seconds:.0f} s, kept in {path}", file=sys.stderr)
 
 
 def resume(path: Path, quiet: bool, json_out: bool) -> int:

@@ -32,7 +32,8 @@ def command(**given: Any) -> int:
     sweep = sweep_from(values, source)
     if given["dry_run"]:
         return measuring.dry_run(sweep, given["json"])
-    return measuring.measure(sweep, results, quiet=given["quiet"], json_out=given["json"], command=sys.argv)
+    told = {"quiet": given["quiet"], "json_out": given["json"], "limits": given["limits"]}
+    return measuring.measure(sweep, results, command=sys.argv, **told)
 
 
 COMMAND = with_names(told_names)
@@ -42,6 +43,7 @@ FLAGS = [
     RESULTS,
     resume_option("Run only what a run still misses.", "sweep"),
     option("dry_run", bool, "Print the matrix, the order and an estimate.", False),
+    option("limits", bool, "First measure again what this machine can do at most, which the report has.", False),
     option("quiet", bool, "Print the answer only.", False),
     option("json", bool, "Print one JSON object.", False),
 ]

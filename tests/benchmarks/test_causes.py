@@ -141,7 +141,8 @@ def one_short_block(
 ) -> Preloaded:
     """Entered while it is measured: of two blocks one, of small steps."""
     monkeypatch.setattr(causes, "SWEEP", {"window": 0.005, "windows": 5, "max_warmup": 0})
-    monkeypatch.setattr(causes, "OF_SLOW_WORKERS", {"window": 2 * IN_TURN_S})  # a turn of each
+    # a turn of each, also where busy cores make a step look twice as long
+    monkeypatch.setattr(causes, "OF_SLOW_WORKERS", {"window": 4 * IN_TURN_S})
     monkeypatch.setattr(causes, "BATCH_SIZE", 8)
     monkeypatch.setattr(ExplainRun, "_left", lambda _: [0])  # the second block is the first again
     return preloaded

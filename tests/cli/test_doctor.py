@@ -61,6 +61,20 @@ def test_limits_are_measured_once_kept_and_then_shown(
     assert first.splitlines()[:6] == second.splitlines()[:6]
 
 
+def test_a_sweep_measures_them_first_where_it_is_asked_to(
+    harness: Run, measured: list[LimitsRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr("harness.cli._measuring.measure_matrix", lambda *_: seen.append(len(measured)) or tmp_path)
+    monkeypatch.setattr("harness.cli._measuring._tell", lambda *_: 0)
+    for asked in ([], ["--limits"], ["--limits"]):
+        assert harness("sweep", "--strategy", "none", "--replicas", "1", *asked)[0] == 0
+    assert seen == [0, 1, 2]
+    assert newest_limits(tmp_path / "results", MACHINE) == measured[1]
+    code, _, error = harness("sweep", "--strategy", "no_such", "--limits")
+    assert (code, len(measured)) == (2, 2), error
+
+
 def test_again_measures_again_and_keeps_both(harness: Run, measured: list[LimitsRecord], tmp_path: Path) -> None:
     for _ in range(2):
         assert harness("doctor", "--limits", "--again", "--results", "mine")[0] == 0

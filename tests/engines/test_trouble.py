@@ -21,7 +21,14 @@ from tests.engines.troubled import TROUBLES
 from tests.preloaded import kept
 
 pytestmark = pytest.mark.slow
-ENGINES = {"torch": "TroubledTorch", "horovod": "TroubledHorovod"}
+OF_WORKERS, OF_PROCESSES = {"strategy": ["data_parallel"]}, {"strategy": ["multi_process"], "replicas": [1]}
+ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "torch": ("TroubledTorch", "torch_python", OF_WORKERS),
+    "horovod": ("TroubledHorovod", "horovod_python", OF_WORKERS),
+    "jax": ("TroubledJax", "jax_python", OF_PROCESSES),
+    "keras_distribution": ("TroubledKeras", "keras_python", OF_PROCESSES),
+}
+"""The engine in trouble, who gives its interpreter, and the strategy that has a replica a process."""
 SMALL: dict[str, Any] = {
     "strategy": ["data_parallel"],
     "model": ["mlp"],
@@ -53,9 +60,10 @@ def children_of_ours() -> set[psutil.Process]:
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.engine) for name in ENGINES])
 def troubled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Left]:
     """A trial of each trouble, in three processes; a phase may take 10 s, so that the first one waits for 5."""
-    name, engine = request.param, f"tests.engines.troubled:{ENGINES[request.param]}"
-    keys = {**SMALL, "engine": engine, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 10}
-    asked = {**keys, "engine_python": f"{name}={request.getfixturevalue(f'{name}_python')}"}
+    kind, python, strategy = ENGINES[request.param]
+    engine = f"tests.engines.troubled:{kind}"
+    keys = {**SMALL, **strategy, "engine": engine, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 10}
+    asked = {**keys, "engine_python": f"{request.param}={request.getfixturevalue(python)}"}
     folders, children = folders_of_ours(), children_of_ours()
     run = swept(asked, tmp_path_factory.mktemp("troubled"))
     left = Left(still_alive([*(children_of_ours() - children)]), [*(folders_of_ours() - folders)])

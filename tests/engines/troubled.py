@@ -1,4 +1,4 @@
-"""PyTorch and Horovod whose processes get into trouble on their way to each other, each as a cross-device op.
+"""Engines whose processes get into trouble on their way to each other, each as a cross-device op.
 
 `killed` and `stopped`: the last one is, before it comes to the others. `first_stopped`: the first one is, before it
 listens. `taken`: somebody else listens on the first one's port.
@@ -9,6 +9,8 @@ import signal
 import socket
 
 from harness.engines.horovod.engine import Horovod
+from harness.engines.jax.engine import Jax
+from harness.engines.keras_distribution.engine import KerasDistribution
 from harness.engines.torch.engine import Torch
 from harness.protocol.engine import Trainer
 from harness.protocol.messages import Membership, Request
@@ -56,3 +58,11 @@ class TroubledTorch(InTrouble, Torch):
 
 class TroubledHorovod(InTrouble, Horovod):
     """Horovod in trouble."""
+
+
+class TroubledJax(InTrouble, Jax):
+    """JAX in trouble."""
+
+
+class TroubledKeras(InTrouble, KerasDistribution):
+    """keras.distribution in trouble."""

@@ -14,7 +14,8 @@ from tests.record.examples import cell
 
 KERAS = """
 __version__ = "0.2"
-class Model: name, input_shape, output_shape = "model", (None, 1), (None, 1)
+class Model:
+    name, input_shape, output_shape, trainable_variables = "model", (None, 1), (None, 1), ("weight",)
 class KerasTensor:
     def __init__(self, shape): self.shape = shape
 class tree:  # of what is one tensor

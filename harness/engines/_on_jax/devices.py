@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from harness.errors import HarnessError, Unsupported
 from harness.protocol.messages import Membership, Request
 from harness.record.trial import Resources
+from harness.trial.same_work.meeting import meet
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
@@ -58,7 +59,7 @@ def set_up(request: Request) -> CpuDevices:
     if request.member is None:
         _share_compiled(request.scratch)  # what processes have compiled together each would wait for
     else:
-        _join(request.member)
+        _join(request.member, request.others_limit_s)
     own = jax.local_devices()
     if len(own) < count:
         raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
@@ -67,11 +68,17 @@ def set_up(request: Request) -> CpuDevices:
     return CpuDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
 
 
-def _join(member: Membership) -> None:
-    """Meet the other processes at the first one's address; returns when all are there."""
+def _join(member: Membership, limit_s: float) -> None:
+    """Meet the other processes at the first one's address; returns when all are there.
+
+    HarnessError that names who is missing after `limit_s`, or the address that somebody else has: JAX's coordinator
+    waits for five minutes, and knows no names.
+    """
     import jax
 
     addresses = member.cluster[member.task]
+    if (listening := meet(member, limit_s)) is not None:
+        listening.close()  # JAX listens there itself
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(addresses[0], len(addresses), member.index)
 
