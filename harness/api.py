@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.arguments import checked, is_name, is_number, is_text
 from harness.errors import UsageError
 from harness.looks import MOST_BLOCKS
-from harness.trial.script import mark_step
+from harness.trial.script import mark_step as mark_step  # it is offered as it is
 from harness.visible import message, quoted
 
 if TYPE_CHECKING:
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from harness.run.kinds.sides import Both, Side
     from harness.run.progress.base import Progress
 
-__all__ = [
-    "ab",
-    "compare",
-    "explain",
-    "load",
-    "load_cells",
-    "load_parts",
-    "load_windows",
-    "mark_step",
-    "read",
-    "runs",
-    "summary",
-    "sweep",
-]
 PathName = str | os.PathLike[str]
 """A run: its folder, its id, the beginning of one, or `latest`."""
 Folder = str | os.PathLike[str]

@@ -39,8 +39,8 @@ class Holds:
     """Also those of a scalar, which are in no record."""
     reads: int = 0
     """Of variables."""
-    flops: int = 0
-    """Of the work; 0 where nobody could count them, such as within a loop."""
+    flops: int | None = None
+    """Of the work; None where nobody counts them, or could, such as within a loop."""
     sent_besides: Counter[str] = field(default_factory=Counter)
     """What replicas tell each other that is no sum, such as untrained statistics."""
     left: int = 0
@@ -57,7 +57,8 @@ def lacks_more(name: str, whole: Holds, holds: Holds, goes_backward: Callable[[s
     updates = name in (NO_INPUT, NO_REDUCTION, BARRIER, IN_ONE_CALL)
     if computes and holds.work != whole.work:
         return f"it computes {in_words(holds.work)} where the whole step computes {in_words(whole.work)}"
-    if computes and 0 not in (holds.flops, whole.flops) and holds.flops != whole.flops:
+    told = holds.flops is not None and whole.flops is not None
+    if computes and told and holds.flops != whole.flops:
         return f"its products take {holds.flops:,} operations where the whole step's take {whole.flops:,}"
     if computes and holds.left != whole.left:
         return f"{holds.left} products and convolutions are executed, and {whole.left} in the whole step"

@@ -60,8 +60,9 @@ class Script:
         _running[:] = [self]
         threading.Thread(target=self._run, name="script", daemon=True).start()
         if (end := self._came.get()) is not None:
+            how = f"raised {type(end).__name__}: {end}" if isinstance(end, Exception) else "ended"
             expected = "expected one that calls a function that harness.mark_step marks"
-            raise UsageError(f"step: '{path}' {self._how(end)} before its first step; {expected}") from end
+            raise UsageError(f"step: '{path}' {how} before its first step; {expected}") from end
         self.eager_reference = getattr(self._marked, "eager_reference", True)
         self.check = getattr(self._marked, "check", None)
 
@@ -94,6 +95,3 @@ class Script:
             self._came.put(end)
         else:
             self._came.put(SystemExit())
-
-    def _how(self, end: BaseException) -> str:
-        return f"raised {type(end).__name__}: {end}" if isinstance(end, Exception) else "ended"

@@ -25,7 +25,7 @@ def holds_of(program: Any, cell: TrainingCell) -> Holds:
     changes = sum(op.startswith(CHANGES) for op in ops)
     executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
     of_reductions = Counter(executed.operations), changes, sum(executed.pack_bytes), collectives
-    return Holds(work, *of_reductions, reads=ops.count(READ), flops=executed.flops_per_step or 0)
+    return Holds(work, *of_reductions, reads=ops.count(READ), flops=executed.flops_per_step)
 
 
 def works(op: str) -> bool:
