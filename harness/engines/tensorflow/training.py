@@ -290,10 +290,14 @@ def build_model(
 
 def own_training(model: Any) -> str:
     """What of Keras' training a model's class has its own of: `train_step`, `compute_loss`; empty without any."""
+    return " and ".join(name for name in ("train_step", "compute_loss") if has_its_own(model, name))
+
+
+def has_its_own(model: Any, name: str) -> bool:
+    """Whether the model's class has its own of a method of keras.Model."""
     import keras
 
-    names = ("train_step", "compute_loss")
-    return " and ".join(name for name in names if getattr(type(model), name) is not getattr(keras.Model, name))
+    return getattr(type(model), name) is not getattr(keras.Model, name)
 
 
 def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:

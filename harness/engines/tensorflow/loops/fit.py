@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
+from harness.engines.tensorflow.training import has_its_own
 from harness.engines.tensorflow.workloads import LossOfSeveral
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
@@ -30,7 +31,7 @@ class FitLoop(Loop):
             )
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
-        if own_compile(training.model):
+        if has_its_own(training.model, "compile"):
             raise Unsupported(
                 "loop 'fit': the model has its own compile, whose optimizers and losses the cell's would replace; "
                 "measure it as a step or a script of your own (--step)"
@@ -79,13 +80,6 @@ class FitLoop(Loop):
 
     def _traced(self) -> list[Any]:
         return traced_by_keras(self._step)
-
-
-def own_compile(model: Any) -> bool:
-    """Whether the model's class has its own of Keras' `compile`."""
-    import keras
-
-    return type(model).compile is not keras.Model.compile
 
 
 LOOP = LoopKind("fit", "Keras' Model.fit", FitLoop)
