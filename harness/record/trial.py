@@ -99,6 +99,13 @@ CALL = "call"
 """The subject of `Executed.unlike` by which an engine says what its call of a collective is."""
 
 
+_LATER_OF_EXECUTED = (
+    *("arithmetic", "optimizer", "nccl", "flops_per_step", "bytes_per_step"),
+    *("engine", "unlike", "steps_a_call"),
+)
+"""Fields of `Executed` that are not written where they say nothing."""
+
+
 class Executed(RecordModel):
     """What the traced program really does; two cells with one fingerprint are the same experiment."""
 
@@ -135,11 +142,14 @@ class Executed(RecordModel):
     multiplication and addition. None where it has none or the graph does not say, and in earlier records."""
     bytes_per_step: Positive | None = None
     """Of the tensors that those products and convolutions read and write, each once; None as there."""
+    steps_a_call: Positive | None = None
+    """Training steps that a call makes, as the loop in its program is bound, of which all else here describes one. None
+    of a program that is a step."""
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
-        for key in ("arithmetic", "optimizer", "nccl", "flops_per_step", "bytes_per_step", "engine", "unlike"):
+        for key in _LATER_OF_EXECUTED:
             written = without_empty(written, key)
         return written
 

@@ -45,6 +45,8 @@ Few = Annotated[int, Field(ge=1, le=1000, strict=True)]
 DeviceCount = Annotated[int, Field(ge=1, le=4096, strict=True)]
 CycleTime = Annotated[int, Field(ge=0, le=1000, strict=True)]
 """Milliseconds. Every update waits for a cycle, and a trial for hundreds of updates."""
+StepsInACall = Annotated[int, Field(ge=1, le=1000, strict=True)]
+"""A window has a call at least."""
 ServiceWorkers = Annotated[int, Field(ge=0, le=64, strict=True)]
 """Each is a server with threads of its own."""
 FileCount = Annotated[int, Field(ge=0, le=99_999, strict=True)]
@@ -61,6 +63,7 @@ CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", d
 SHARERS = Takers(lambda traits: traits.multi_worker and not traits.parameter_servers, "has workers that share an input")
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
+REPEATING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has several steps in one call")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
 COLLECTIVES = ("collective",)
 PIPELINES = ("pipeline",)
@@ -221,6 +224,12 @@ class Axes(BaseModel):
         words=lambda cell: {"custom": "", "fit": "Model.fit"}.get(cell.loop, cell.loop), tried=("custom", "fit"),
         shown_by=PROGRAM,
     )] = "custom"
+    steps_per_execution: Annotated[Positive, Axis(
+        help="training steps that one call of the program makes, as Keras' steps_per_execution", asked=(1,),
+        value=StepsInACall, takers=REPEATING, competes=True,
+        label=lambda cell: f"{cell.steps_per_execution} steps a call" if cell.steps_per_execution > 1 else "",
+        tried=(1, 5), shown_by=("executed.steps_a_call",),
+    )] = 1
     ps: Annotated[Whole, Axis(
         help="counts of parameter servers", asked=(1,), value=DeviceCount, takers=SERVERS, base=0, competes=True,
         label=in_the_head, tried=(1, 2), tried_with=TWO_SERVERS, shown_by=("cluster.members",),

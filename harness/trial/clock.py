@@ -37,7 +37,8 @@ class Clock:
 
     `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
     to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of
-    a cluster has timed, so that all choose the same steps; a window has at least `least_steps`. `tracer` profiles a
+    a cluster has timed, so that all choose the same steps; a window has at least `least_steps`. After the gate all
+    steps come in calls of `a_call`, and are issued as a multiple of it. `tracer` profiles a
     few steps more once the parent has said finish: every window of every live trial is timed by then. `prove` is called
     where a turn says so, before its window; a window of steps that nobody times follows it, since what proves uses
     caches, and workers that wait for one that proves begin together again.
@@ -66,6 +67,7 @@ class Clock:
         waits: bool = False,
         resting: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
         before: Callable[[float], int] = lambda _: 0,
+        a_call: int = 1,
     ) -> None:
         self._channel = channel
         self._synchronise = synchronise
@@ -79,6 +81,7 @@ class Clock:
         self._tracing = self._finished = False
         self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
         self._waits, self._resting, self._before = waits, resting, before
+        self._a_call = a_call
         self._untimed: list[int] = []
         """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
         self._probing = False
@@ -124,8 +127,13 @@ class Clock:
                 return self._after_the_last_window()
             self._begin(turn)
         self._wall, self._cpu = time.perf_counter(), time.process_time()
-        self._issued = self._untimed[0] if self._untimed else self._steps
+        due = self._untimed[0] if self._untimed else self._steps
+        self._issued = due if self.scheduled < self._gate_steps else self._in_calls(due)
         return self._issued
+
+    def _in_calls(self, steps: int) -> int:
+        """So many steps, or more, that are whole calls."""
+        return math.ceil(steps / self._a_call) * self._a_call
 
     def end(self, loss: SupportsFloat) -> None:
         """Close the window: synchronise, then read the clock."""
@@ -161,7 +169,7 @@ class Clock:
         self._waited_cpu += cpu - self._idle_cpu_since
         self._piloting, self._in_turn = turn.do == "pilot", turn.do == "window"
         self._round = turn.round
-        self._steps = turn.steps or self._steps
+        self._steps = self._in_calls(turn.steps) if turn.steps else self._steps
         self._proving_s = 0.0
         if self._piloting:
             return
@@ -197,7 +205,7 @@ class Clock:
         if self._tracer is None:
             return 0
         self._tracing = True
-        steps = self._tracer.begin(self._steps)
+        steps = self._in_calls(self._tracer.begin(self._steps))
         self.scheduled += steps
         return steps
 
@@ -211,9 +219,9 @@ class Clock:
         wall = self._agree(wall)
         if not self._paces:
             self._ahead = self._ahead_of_pilot()
-        self._paces.append(wall / self._steps)
+        self._paces.append(wall / self._issued)
         if wall < self._window_s / 2 and self._steps < MAX_STEPS:
-            self._steps *= 2
+            self._steps = 2 * self._issued
             return
         self._long_enough += self.scheduled > self._gate_steps + 2 * self._ahead  # what was ready at first is used up
         if self._long_enough == PILOT_WINDOWS:
@@ -224,7 +232,7 @@ class Clock:
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
         sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), self.pace
         needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
-        self._steps, untimed = math.ceil(needed / pace), self._before(pace)
+        self._steps, untimed = self._in_calls(math.ceil(needed / pace)), self._before(pace)
         self._lead = max(self._lead, untimed)
         self._piloting = False
         ready = Report(ready=True, sync_seconds=sync, steps=self._steps, step_seconds=pace, window_seconds=needed)

@@ -70,6 +70,7 @@ class Trial(Attempt):
             None if self._request.instrument else lambda: self._prove_between(trainer, clock),
             lambda: trainer.ahead,
             resting=trainer.resting,
+            a_call=self._request.training.steps_per_execution,
         )
         self._enter("first_step")
         trainer.run(clock)

@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "41813ef17f726791",
-    "csv": "9a5c466d299a36ab",
+    "cells": "618fa43ce06bb886",
+    "csv": "5cb018c78bb28f0a",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "7080757aeab263e7",
+    "json": "35909b66bc42f2a9",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "52178a5203636c8f",
-    "windows": "0ee8d22c29e819f3",
+    "pytest-benchmark": "940aa12ea777626c",
+    "windows": "2d89e0f792f15155",
 }
 
 

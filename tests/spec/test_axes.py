@@ -243,6 +243,7 @@ def test_an_axis_beside_the_program_that_took_no_hold_by_the_record_makes_one_ex
         trained_by = "jax" if recorded else ""
         told = {"packs": "joined in one way"} if recorded else {}
         shown = {"input": input_ops, "xla_clusters": int(recorded), "engine": trained_by, "unlike": told}
+        shown |= {"steps_a_call": 5 if recorded else None}
         ran = Executed(fingerprint="one program", **shown)
         on = Resources(logical_devices=["CPU:0"], intra_op_threads=1 if recorded else 0)
         return record.model_copy(update={"executed": ran, "resources": on})

@@ -35,6 +35,7 @@ FLAGS = {
     "xla": "false,TRUE",
     "optimizer": "adam",
     "loop": "fit",
+    "steps_per_execution": "10",
     "trials": "3",
     "seed": "7",
     "timeout": "12.5",
@@ -98,6 +99,7 @@ precision = "mixed_bfloat16"
 xla = [false, true]
 optimizer = "adam"
 loop = "fit"
+steps_per_execution = 10
 trials = 3
 seed = 7
 timeout = 12.5

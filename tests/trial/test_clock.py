@@ -15,12 +15,12 @@ from harness.trial.clock import PILOT_WINDOWS, Clock
 class Bench:
     """A clock over a socket pair, and a workload that takes `step_s` a step."""
 
-    def __init__(self, step_s: float = 0.002, window_s: float = 0.02, gate_steps: int = 2) -> None:
+    def __init__(self, step_s: float = 0.002, window_s: float = 0.02, gate_steps: int = 2, a_call: int = 1) -> None:
         ours, theirs = socket.socketpair()
         self.parent, self.step_s = Channel(ours), step_s
         self.gated: list[int] = []
         self.synchronised = 0
-        self.clock = Clock(Channel(theirs), self._synchronise, window_s, gate_steps, self.gated.append)
+        self.clock = Clock(Channel(theirs), self._synchronise, window_s, gate_steps, self.gated.append, a_call=a_call)
 
     def _synchronise(self) -> None:
         self.synchronised += 1
@@ -62,6 +62,18 @@ def test_the_pilot_chooses_windows_of_about_the_length_asked_for() -> None:
     assert pilot.step_seconds is not None
     assert pilot.step_seconds >= 0.002  # and no more where the machine is not busy
     assert {pilot.steps, *windows[-3:]} == {math.ceil(0.02 / pilot.step_seconds)}
+
+
+@pytest.mark.parametrize("asked", [None, 23])
+def test_after_the_gate_all_steps_come_in_whole_calls_whatever_was_asked_for(asked: int | None) -> None:
+    bench = Bench(step_s=0.001, window_s=0.012, gate_steps=2, a_call=7)
+    given = [Turn(do="pilot"), *(Turn(do="window", round=i, steps=asked) for i in range(2)), Turn(do="finish")]
+    gate, rest = (windows := bench.run(*given))[:2], windows[2:]
+    assert gate == [1, 1]
+    assert all(steps % 7 == 0 for steps in rest)
+    told = [report.window.steps for report in bench.reports() if report.window]
+    assert told == (rest[-2:] if asked is None else [28, 28])
+    assert bench.clock.scheduled == sum(windows)
 
 
 def test_short_windows_of_a_cold_step_do_not_tell_the_pilot_how_long_a_step_takes() -> None:

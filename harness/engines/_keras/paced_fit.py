@@ -9,8 +9,9 @@ ENDLESS = 1 << 40
 """Steps of the one epoch; the callback ends it."""
 
 
-def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None) -> Any:
-    """The callback; `left` steps are to come when fit is done with it. `passed` is called when the gate is."""
+def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None, a_call: int = 1) -> Any:
+    """The callback; `left` steps are to come when fit is done with it. `passed` is called when the gate is, after which
+    a call of the train function makes `a_call` steps."""
     import keras
 
     class PacedWindows(keras.callbacks.Callback):  # type: ignore[misc]
@@ -21,7 +22,7 @@ def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None) -> Any:
             self.windows = 0
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self.left -= 1
+            self.left -= min(self.left, a_call)  # those of the gate are one by one
             if self.left == 0:
                 pace.end(logs["loss"])
                 self.windows += 1
@@ -37,14 +38,15 @@ def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None) -> Any:
 
 
 def traced_by_keras(step: Callable[[Any], Any]) -> list[Any]:
-    """What Keras' train function has traced: concrete functions, the last one last.
+    """What Keras' train function has traced: concrete functions, the last one last. What ran is the outer one of the
+    two (`functions_of_keras`) that was traced."""
+    found = (function._list_all_concrete_functions() for function in functions_of_keras(step))
+    return list(next(filter(None, found), []))
 
-    Keras keeps two tf.functions in a closure, a step on what an iterator gives and, within it, one on a batch,
-    wrapped; there is no public way to them. What ran is the outer one that was traced.
-    """
-    for cell in getattr(step, "__closure__", None) or ():
-        for function in (cell.cell_contents, getattr(cell.cell_contents, "__wrapped__", None)):
-            list_all = getattr(function, "_list_all_concrete_functions", None)
-            if list_all is not None and (traced := list_all()):
-                return list(traced)
-    return []
+
+def functions_of_keras(step: Callable[[Any], Any]) -> list[Any]:
+    """The two tf.functions that Keras' train function keeps in a closure: the steps on what an iterator gives, and
+    within it, wrapped, one step on a batch. There is no public way to them."""
+    kept = [cell.cell_contents for cell in getattr(step, "__closure__", None) or ()]
+    both = [function for one in kept for function in (one, getattr(one, "__wrapped__", None))]
+    return [function for function in both if hasattr(function, "_list_all_concrete_functions")]

@@ -53,6 +53,20 @@ def inspect(program: Any, cell: DistributedCell) -> Executed:
     )
 
 
+def steps_a_call(program: Any) -> int | None:
+    """How many steps the loop of `program`, a ConcreteFunction, makes at most: the number that its counter is held
+    against. None where it has no loop that is bound by one."""
+    import tensorflow as tf
+
+    bounds = [
+        tf.get_static_value(operation.inputs[1])
+        for graph in _graphs(program.graph)
+        for operation in graph.get_operations()
+        if operation.type == "Less" and operation.inputs[1].op.type == "Const"
+    ]
+    return int(max(bounds)) if bounds else None
+
+
 def _work_per_step(program: Any, cell: DistributedCell) -> OperationCount:
     """Of all replicas of all workers in lock-step; of workers that wait for nobody a step is one's update.
 

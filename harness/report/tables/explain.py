@@ -45,7 +45,7 @@ LEVERS: Mapping[str, str] = {
     "update": "an optimizer that does less, or --xla",
     "pull": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",
     "push": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",
-    "dispatch": "a larger --batch-size, or --xla",
+    "dispatch": "a larger --batch-size, several steps a call (--steps-per-execution), or --xla",
     "contention": "fewer replicas, or more cores for each",
     "compute": "--precision mixed_bfloat16 or --xla where the device is faster at them, or a smaller model",
 }

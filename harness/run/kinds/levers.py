@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.explain import Explanation, StepPart
-from harness.spec.axes import FETCHING
+from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
 
@@ -14,6 +14,8 @@ MORE_AHEAD = 8
 """Batches ahead where a step waits for its input: four times the default."""
 MORE_ON_DEVICE = 4
 """And on a device that has memory of its own."""
+STEPS_A_CALL = 10
+"""Where calling the step takes time: a tenth of it is left."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
 
@@ -112,6 +114,8 @@ def _xla(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
 
 def _of_dispatch(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     yield from _larger_batch(cell, catalogue)
+    if REPEATING.are(catalogue.strategies[cell.strategy]) and cell.steps_per_execution == 1:
+        yield f"steps_per_execution={STEPS_A_CALL}"
     yield from _xla(cell, catalogue)
 
 

@@ -36,10 +36,13 @@ class _Pilot:
 
     step_s: float
     window_s: float
+    a_call: int
+    """Steps of a call, of which a window has whole ones."""
 
     def steps(self, seconds: float) -> int:
         """The fewest steps that last so long, and as long as this cell needs."""
-        return max(1, math.ceil(max(seconds, self.window_s) / self.step_s * (1 - _ROUNDING)))
+        least = max(1, math.ceil(max(seconds, self.window_s) / self.step_s * (1 - _ROUNDING)))
+        return math.ceil(least / self.a_call) * self.a_call
 
     def lasts(self, seconds: float) -> float:
         """How long a window of so many steps lasts."""
@@ -83,7 +86,8 @@ class StepCounts:
             same_work = len({trial.cell.work.amount for trial in trials}) == 1
             if same_work and all(trial.side is not None for trial in trials) and max(of_all) <= ALIKE * min(of_all):
                 # a side that is set up for the first time in a later block joins what holds since the first
-                fresh = dict.fromkeys(fresh, max(settled.values() or of_all))
+                whole = math.lcm(*(pilot.a_call for pilot in found.values()))
+                fresh = dict.fromkeys(fresh, math.ceil(max(settled.values() or of_all) / whole) * whole)
             self._steps |= fresh
         self._pilots |= found
         for trial in trials:
@@ -102,7 +106,7 @@ class StepCounts:
                 step_s = statistics.median(windows.seconds[windows.measured_from :]) / windows.steps_per_window
                 # a window longer than was asked for is of steps, which are as long as they are, or of synchronisations
                 needed = min(pilot.window_s, pilot.window_s * step_s / pilot.step_s)
-                lasted = _Pilot(step_s, max(window_s, step_s, needed))
+                lasted = _Pilot(step_s, max(window_s, step_s, needed), pilot.a_call)
                 kinds[turn_takers(trial.cell)][trial.cell_id] = lasted
         for kind, cells in kinds.items():
             seconds = self._seconds[kind] = _shared(list(cells.values()))
@@ -122,10 +126,11 @@ def _pilots(trials: Sequence[LiveTrial]) -> dict[str, _Pilot]:
     found: dict[str, _Pilot] = {}
     for trial in trials:
         if trial.pilot is not None and trial.pilot.step_seconds and trial.pilot.window_seconds:
-            pilot = _Pilot(trial.pilot.step_seconds, trial.pilot.window_seconds)
+            a_call = int(trial.cell.get("steps_per_execution") or 1)
+            pilot = _Pilot(trial.pilot.step_seconds, trial.pilot.window_seconds, a_call)
             other = found.get(_program_of(trial), pilot)
             least = min(pilot.step_s, other.step_s), min(pilot.window_s, other.window_s)
-            found[_program_of(trial)] = _Pilot(*least)
+            found[_program_of(trial)] = _Pilot(*least, a_call)
     return found
 
 

@@ -54,7 +54,7 @@ def tried(ratios: Mapping[str, float], cell: Cell | None = None) -> list[str]:
             ],
         ),
         ("update", ["xla=true"]),
-        ("dispatch", ["batch_size=64", "xla=true"]),
+        ("dispatch", ["batch_size=64", "steps_per_execution=10", "xla=true"]),
         ("contention", ["replicas=1"]),
         ("compute", ["precision=mixed_bfloat16", "xla=true"]),
     ],
@@ -80,7 +80,7 @@ def test_where_several_parts_bind_it_the_first_lever_of_each_comes_before_the_se
         "cross_device_op=hierarchical_copy",
         "batch_size=64",
         "cross_device_op=reduction_to_one_device",
-        "xla=true",
+        "steps_per_execution=10",
     ]
 
 

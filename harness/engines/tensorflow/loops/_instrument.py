@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of
-from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas, several_in_a_call
+from harness.engines.tensorflow.loops._several_steps import several_in_a_call
+from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
 from harness.engines.tensorflow.plants import Planted
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import share_loss
@@ -44,6 +45,8 @@ class InstrumentLoop(CustomLoop):
         cell = training.cell
         if not strategies()[cell.strategy].traits.instruments or cell.loop != "custom" or cell.mesh:
             raise Unsupported(f"instrument '{name}': strategy '{cell.strategy}' in loop '{cell.loop}' has none")
+        if cell.steps_per_execution > 1:
+            raise Unsupported(f"instrument '{name}': steps are taken apart one by one: give --steps-per-execution 1")
         super().__init__(training)
         self._name = name
         self._traced = self._plant

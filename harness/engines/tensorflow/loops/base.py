@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow.executed import inspect, steps_a_call
 from harness.engines.tensorflow.state import copies_of
 from harness.engines.tensorflow.structures import stacked
 from harness.protocol.engine import Pace
@@ -74,9 +74,20 @@ class Loop(ABC):
     def traces(self) -> int:
         """How often the step was traced: more than before means a retracing happened."""
 
+    def calls_program(self) -> Any:
+        """The traced program of a call that makes several steps; None where each is a call of its own."""
+        return None
+
     def executed(self) -> Executed:
         """What the traced program really does."""
-        return inspect(self.program(), self._training.cell)
+        cell = self._training.cell
+        found, several = inspect(self.program(), cell), self.calls_program()
+        if several is None:
+            return found
+        made, asked = steps_a_call(several), cell.steps_per_execution
+        other = None if made == asked else f"asked for {asked} steps a call; executed {made or 'no loop of steps'}"
+        differs = found.differs_from_request or other
+        return found.model_copy(update={"steps_a_call": made, "differs_from_request": differs})
 
     def synchronise(self) -> None:
         """Return when every replica has done its last update."""

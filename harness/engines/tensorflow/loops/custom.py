@@ -1,15 +1,18 @@
 """The custom training loop of TensorFlow's tutorials: `strategy.run` inside a tf.function."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
+from harness.engines.tensorflow.loops._several_steps import SeveralSteps
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.plants import Planted, no_place, planted
 from harness.engines.tensorflow.state import capture, copies_of
 from harness.engines.tensorflow.training import share_gradients
+from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 from harness.trial.array_cache import cached_arrays
 
@@ -18,15 +21,20 @@ if TYPE_CHECKING:
 
 
 class CustomLoop(Loop):
-    """One tf.function call a step, as a user would write it; XLA compiles forward and backward."""
+    """One tf.function call a step, as a user would write it, or one of several; XLA compiles forward and backward."""
 
     def __init__(self, training: "Training") -> None:
         super().__init__(training)
-        request, workers = training.request, training.cell.workers
+        request, workers, several = training.request, training.cell.workers, training.cell.steps_per_execution > 1
+        if several and request.plant is not None:
+            raise Unsupported(
+                f"plant: '{request.plant.kind}' is for steps of a call each: give --steps-per-execution 1"
+            )
         self._plant = planted(request.plant, training.devices.names, training.worker, workers)
         self._gradients_of = make_gradients(training)
         self._step = make_step(training, self._plant, self._gradients_of)
         self._pass = make_pass(training, self._plant, self._gradients_of)
+        self._several = SeveralSteps(training, self._step) if several else None
         self._example: Any = None
         self._input: Iterator[tuple[Any, ...]] | None = None
 
@@ -50,6 +58,8 @@ class CustomLoop(Loop):
 
     def _issue(self, step: Any, batches: Iterator[tuple[Any, ...]], steps: int) -> tuple[tuple[Any, ...], Any]:
         """So many steps; what the last of them was given, and each replica's share of its loss."""
+        if self._several is not None:
+            return (), self._several.make(steps, batches)
         for _ in range(steps):
             self._plant.before_step()
             batch = next(batches)
@@ -67,6 +77,9 @@ class CustomLoop(Loop):
         hand has another type than what an iterator gives, and the step would be compiled anew.
         """
         training = self._training
+        if self._several is not None:
+            given = itertools.repeat(on_replicas(training, x, y)) if training.source.on_device else self.late_in_turn()
+            return LossInShares(training, self._several.make(1, given))
         by_hand = training.source.on_device or (len(training.devices.names) > 1 and training.request.member is None)
         batch = on_replicas(training, x, y) if by_hand else next(self.late_in_turn())
         return LossInShares(training, self._step(*batch))
@@ -95,16 +108,27 @@ class CustomLoop(Loop):
     def _alone(self) -> None:
         """Forward and backward on this process's replicas with the last batch, to its end: nothing is reduced, and no
         weight is changed."""
-        for number in self._training.strategy.experimental_local_results(self._pass(*self._example)):
+        for number in self._training.strategy.experimental_local_results(self._pass(*self._batch_alone)):
             number.numpy()
+
+    @functools.cached_property
+    def _batch_alone(self) -> tuple[Any, ...]:
+        """The last batch; the next one where a call has taken the last one itself."""
+        return self._example or next(self._input or batches_of(self._training))
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""
+        if self._several is not None:
+            return self._several.program_of_step()
         return None if self._example is None else self._step.get_concrete_function(*self._example)
 
+    def calls_program(self) -> Any:
+        """That of several steps, where calls make them."""
+        return None if self._several is None else self._several.program()
+
     def traces(self) -> int:
-        """How often the step was traced."""
-        return int(self._step.experimental_get_tracing_count())
+        """How often the step was traced, or the call that makes several."""
+        return self._several.traces() if self._several else int(self._step.experimental_get_tracing_count())
 
 
 class LossInShares:
@@ -120,7 +144,10 @@ class LossInShares:
 
     def own(self) -> float:
         """The sum of what this process's replicas have, on the host."""
-        return sum(float(share) for share in self._training.strategy.experimental_local_results(self._shares))
+        shares = self._shares
+        if not isinstance(shares, tuple):
+            shares = self._training.strategy.experimental_local_results(shares)
+        return sum(map(float, shares))
 
     def wait(self) -> None:
         """Return when this process's replicas have done their updates."""
@@ -178,23 +205,6 @@ def make_pass(training: "Training", plant: Planted, gradients_of: Any) -> Any:
         return training.strategy.run(replica_pass, args=(x, y))
 
     return alone
-
-
-def several_in_a_call(loss_of: Callable[[Any, Any], Any]) -> Any:
-    """(x, y, count) -> the loss of the last of so many steps (x, y) -> loss, each after the one before it."""
-    import tensorflow as tf
-
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def steps(x: Any, y: Any, count: Any) -> Any:
-        done = tf.while_loop(
-            lambda i, _: i < count,
-            lambda i, _: (i + 1, loss_of(x, y)),
-            (tf.constant(0), tf.constant(0.0)),
-            parallel_iterations=1,
-        )
-        return done[1]
-
-    return steps
 
 
 def number_of(gradients: Sequence[Any]) -> Any:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
+from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
 from harness.engines.tensorflow.training import has_its_own
 from harness.engines.tensorflow.workloads import LossOfSeveral
 from harness.errors import Unsupported
-from harness.protocol.engine import Pace
+from harness.protocol.engine import GATE_UPDATES, Pace
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -36,15 +36,21 @@ class FitLoop(Loop):
                 "loop 'fit': the model has its own compile, whose optimizers and losses the cell's would replace; "
                 "measure it as a step or a script of your own (--step)"
             )
+        self._a_call = training.cell.steps_per_execution
+        if self._a_call > 1 and training.source.on_device:
+            raise Unsupported(
+                f"loop 'fit': of '{training.source.name}' Keras makes no two steps in one call, since that takes a "
+                "tf.data iterator; use --loop custom, or other data"
+            )
         loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
         with training.strategy.scope():
             # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
-            training.model.compile(
-                optimizer=training.optimizer, loss=loss, jit_compile=training.cell.xla, steps_per_execution=1
-            )
+            compiled = {"loss": loss, "jit_compile": training.cell.xla, "steps_per_execution": self._a_call}
+            training.model.compile(optimizer=training.optimizer, **compiled)
         training.model.make_train_function()
         self._step: Callable[[Any], Any] = training.model.train_function
         """What Keras made to call for each step: (iterator) -> the step's metrics."""
+        self._input: Any = None
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
@@ -58,27 +64,46 @@ class FitLoop(Loop):
             offered: Any = tf.data.Dataset.from_tensors(training.batches[0]).repeat()
         else:
             offered = training.distributed(training.dataset())
-        paced = paced_windows(pace)
+        paced = paced_windows(pace, a_call=self._a_call)
+        if self._a_call > 1:
+            model.train_function = lambda batches: self._step(self._proved_first(batches, paced.windows))
         model.fit(offered, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[paced])
         if paced.left:  # fit warns, and returns as if all were done
             raise tf.errors.OutOfRangeError(None, None, "the input ended before the last window")
+
+    def _proved_first(self, batches: Any, windows: int) -> Any:
+        """What a call that may make several steps gets: for each of the gate's one batch, by which Keras runs the very
+        step that it makes several of afterwards."""
+        self._input = batches
+        return iter([next(batches)]) if windows < GATE_UPDATES else batches
 
     def step_on(self, x: Any, y: Any) -> Any:
         """The function that fit calls for every step; the mean that Keras reports begins anew before it."""
         self._training.model.reset_metrics()
         placed = self._training.source.on_device
-        return self._step(iter([on_replicas(self._training, x, y)]) if placed else self.late_in_turn())["loss"]
+        if placed or self._a_call > 1:
+            batch = on_replicas(self._training, x, y) if placed else next(self.late_in_turn())
+            return self._step(iter([batch]))["loss"]
+        return self._step(self.late_in_turn())["loss"]
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""
         traced = self._traced()
         return traced[-1] if traced else None
 
+    def calls_program(self) -> Any:
+        """That of several steps, traced for the iterator that `fit` gives, where calls make them."""
+        if self._a_call == 1 or self._input is None:
+            return None
+        return functions_of_keras(self._step)[0].get_concrete_function(self._input)
+
     def traces(self) -> int:
         """How often the step was traced."""
         return len(self._traced())
 
     def _traced(self) -> list[Any]:
+        if self._a_call > 1:
+            return list(functions_of_keras(self._step)[-1]._list_all_concrete_functions())
         return traced_by_keras(self._step)
 
 

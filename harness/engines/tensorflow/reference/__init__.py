@@ -71,6 +71,7 @@ SHARED: Mapping[str, str] = {
     "mesh": _WHOLE,
     "updates": "whether fused kernels make them is in the key",
     "loop": "the reference has its own",
+    "steps_per_execution": "the reference makes one after the other",
     "intra_op_threads": "they change how sums round, which the comparison allows for",
 }
 """Keys of a cell in whose values it may differ from others of the same reference, and why. An axis that is not here
