@@ -50,9 +50,9 @@ def own_source(path: str) -> OwnSource:
         return OwnSource(path, function)
     if len(required) == 2 and all(one.kind != one.KEYWORD_ONLY for one in required):
         return OwnBatches(path, function)
-    names = ", ".join(f"*, {one.name}" if one.kind == one.KEYWORD_ONLY else one.name for one in required)
+    told = ", ".join(f"{one.name}=" if one.kind == one.KEYWORD_ONLY else one.name for one in required)
     raise UsageError(
-        f"data: '{path}' wants ({names}), expected a function without arguments, which gives examples, or one of "
+        f"data: '{path}' wants ({told}), expected a function without arguments, which gives examples, or one of "
         "(batch_size, shard), which gives batches"
     )
 
