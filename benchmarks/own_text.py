@@ -16,6 +16,9 @@ Run it from the folder above `benchmarks/`:
 
 It is called in each fresh process, so let it read what is prepared. Where TensorFlow does not know how many examples
 there are, as from a generator, they are read anew in every pass; `tf.data.experimental.assert_cardinality` tells it.
+
+`--data benchmarks.own_text:batches` is the other way: a function of a batch size and a shard, which makes batches, and
+shards, shuffles and caches as it likes. In a fresh process it begins with the same ones each time.
 """
 
 import keras
@@ -33,6 +36,13 @@ def examples() -> tf.data.Dataset:
     own = generator.random(tokens.shape) < 0.3
     of_class = tokens // CLASSES * CLASSES + labels[:, None]
     return tf.data.Dataset.from_tensor_slices((np.where(own, of_class, tokens), labels))
+
+
+def batches(batch_size: int, shard: tuple[int, int]) -> tf.data.Dataset:
+    """(tokens [batch, 40], classes [batch]) of part `index` of `count`, in an order of its own."""
+    index, count = shard
+    own = examples().shard(count, index).cache().shuffle(EXAMPLES, seed=1)
+    return own.batch(batch_size, drop_remainder=True)
 
 
 def make_model() -> keras.Model:

@@ -17,8 +17,21 @@ from harness.visible import quoted
 def own_function(key: str, path: str, given: str = "", count: int = 0) -> Callable[..., Any]:
     """The function at `path`, of `count` arguments, which are `given`; importing its module is all that is run.
 
-    Raises UsageError that names `key` when the path is malformed, the module cannot be imported, the
-    name is missing or not callable, or the callable cannot be called with so many arguments.
+    Raises UsageError as `found_function` does, and when the callable cannot be called with so many arguments.
+    """
+    function = found_function(key, path)
+    if fault := wants_arguments(function, count):
+        if count:
+            raise UsageError(f"{key}: '{path}': expected a function of {given}: {fault}")
+        raise UsageError(f"{key}: '{path}': expected a function without arguments, but it has {fault}")
+    return function
+
+
+def found_function(key: str, path: str) -> Callable[..., Any]:
+    """The function at `path`, whatever its arguments; importing its module is all that is run.
+
+    Raises UsageError that names `key` when the path is malformed, the module cannot be imported, or the
+    name is missing or not callable.
     """
     if not re.fullmatch(OWN, path):
         raise UsageError(f"{key}: given '{path}', expected package.module:function")
@@ -29,10 +42,6 @@ def own_function(key: str, path: str, given: str = "", count: int = 0) -> Callab
         function: Callable[..., Any] = load_attribute(key, path)
     except SyntaxError as error:
         raise UsageError(f"{key}: '{path}': {error.filename}, line {error.lineno}: {error.msg}") from error
-    if fault := wants_arguments(function, count):
-        if count:
-            raise UsageError(f"{key}: '{path}': expected a function of {given}: {fault}")
-        raise UsageError(f"{key}: '{path}': expected a function without arguments, but it has {fault}")
     return function
 
 
@@ -66,3 +75,13 @@ def wants_arguments(function: Callable[..., Any], count: int = 0) -> str | None:
     except TypeError as error:
         return str(error).removeprefix("missing ")
     return None
+
+
+def required_arguments(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Those that `function` cannot be called without; none where nobody can tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return []
+    loose = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one for one in parameters if one.default is inspect.Parameter.empty and one.kind not in loose]

@@ -16,6 +16,10 @@ THREADS = "--intra-op-threads=2"
 ASKED = [*(flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))), THREADS]
 TEXT = ["--model=benchmarks.own_text:make_model", "--data=benchmarks.own_text:examples"]
 MODULE = """
+    import itertools
+    import os
+    import time
+
     import keras
     import numpy as np
     import tensorflow as tf
@@ -68,6 +72,56 @@ MODULE = """
 
     def few():
         return classes().take(15)
+
+    def batches(size, shard):
+        index, count = shard
+        def read(rows):
+            with open(f"rows-{index}-{count}-{size}-{os.getpid()}", "a") as told:
+                told.write("".join(f"{row} " for row in rows))
+            return X[rows], Y[rows]
+        def made(rows):
+            x, y = tf.numpy_function(read, [rows], [tf.int32, tf.int32])
+            return tf.ensure_shape(x, (size, 2)), tf.ensure_shape(y, (size,))
+        return tf.data.Dataset.range(len(X)).shard(count, index).batch(size, drop_remainder=True).map(made)
+
+    def batches_of_whole(size, shard):
+        return classes().batch(size, drop_remainder=True)
+
+    def changed(size, shard, change):
+        number = itertools.count(1)
+        def read(x):
+            return change(next(number), x)
+        def made(x, y):
+            return tf.ensure_shape(tf.numpy_function(read, [x], tf.int32), None), y
+        def claimed(x, y):
+            x.set_shape((size, 2))
+            return x, y
+        return batches_of_whole(size, shard).map(made).map(claimed)
+
+    def tenth_is_narrow(size, shard):
+        return changed(size, shard, lambda number, x: x[:, :1] if number == 10 else x)
+
+    def tenth_hangs(size, shard):
+        return changed(size, shard, lambda number, x: time.sleep(3600) if number == 10 else x)
+
+    def batches_end(size, shard):
+        left = iter([(X[:size], Y[:size]), (X[-size:], Y[-size:])])
+        return tf.data.Dataset.from_generator(lambda: left, output_signature=batches_of_whole(size, shard).element_spec)
+
+    def one_batch(size, shard):
+        return batches_of_whole(size, shard).take(1)
+
+    def never_more_than_four(size, shard):
+        return batches_of_whole(min(size, 4), shard)
+
+    def batches_raise(size, shard):
+        raise KeyError(shard)
+
+    def with_the_rest(size, shard):
+        return classes().batch(size)
+
+    def wants_a_seed(size, shard, seed):
+        return batches_of_whole(size, shard)
 """
 
 
@@ -144,6 +198,9 @@ def swept(folder: Path, data: str, model: str = "own_table:model") -> "tuple[int
         ("nothing", "data: 'own_table:nothing' returned builtins.NoneType, expected a tf.data.Dataset"),
         ("wide", "data: 'own_table:wide' gives inputs of the shape (4,) and the model takes (2,)"),
         ("targets", "has no loss of its own, and a target is float64 of the shape ()"),
+        ("batches_raise", "data: 'own_table:batches_raise' raised KeyError: (0, 1); expected a tf.data.Dataset of"),
+        ("with_the_rest", "(None, 2), expected 1 in front, the batch size that it was called with: batch(batch_size, "),
+        ("wants_a_seed", "wants (size, shard, seed), expected a function without arguments, which gives examples, or"),
     ],
 )
 def test_data_that_no_step_could_be_taken_on_are_bad_usage_and_nothing_is_written(
@@ -206,6 +263,10 @@ def test_data_of_ones_own_with_a_model_of_the_harness_is_bad_usage(folder: Path)
         ("breaks", r"^data: 'own_table:breaks': an example cannot be read: .*the table is gone"),
         ("ends", r"^data: 'own_table:ends' ended before its time, expected"),
         ("few", r"^data: 'own_table:few' has 15 examples, expected at least (16|32), for 2 batches of"),
+        ("tenth_is_narrow", r"^data: 'own_table:tenth_is_narrow': an example cannot be read: .*\[\d+,1\] is not"),
+        ("batches_end", r"^data: 'own_table:batches_end' ended before its time, expected a batch of each shard"),
+        ("one_batch", r"^data: 'own_table:one_batch' begins with 1 distinct of the 2 batches of (8|16) that the gate"),
+        ("never_more_than_four", r"gives inputs of the shape \(4, 2\), expected (8|16) in front, the batch size"),
         ("five_classes", r"has 3 outputs, and targets are from 2 to 4, expected classes from 0 to 2$"),
     ],
 )
@@ -227,3 +288,61 @@ def test_numbers_and_a_loss_of_the_models_own_make_a_regression(folder: Path) ->
     assert code == 0, said
     [trial] = {trial.cell_id: trial for trial in only_run(folder / "results").trials}.values()
     assert trial.status == "ok"
+
+
+BATCHES = ["--model=own_table:model", "--data=own_table:batches"]
+
+
+def test_batches_of_a_function_are_proved_alone_and_on_two_replicas(folder: Path) -> None:
+    asked = ["--strategy=none,mirrored", "--replicas=1,2", "--loop=custom,fit"]
+    assert run("sweep", *ASKED, *BATCHES, *asked, folder=folder).returncode == 0
+    trials = only_run(folder / "results").trials
+    assert {trial.cell.get("replicas") for trial in trials} == {1, 2}
+    assert [(trial.status, trial.reason, trial.checks.complete) for trial in trials] == [("ok", None, True)] * len(
+        trials
+    )
+    for trial in trials:
+        stages = [stage.partition("(")[0] for stage in trial.executed.input]
+        assert stages[:7] == ["Range", "Shard", "Batch", "Map", "Map", "Repeat", "Prefetch"]
+    assert {(index, count) for index, count, *_ in rows_read(folder)} == {("0", "1")}
+
+
+def test_each_of_two_workers_is_timed_on_the_shard_that_is_its_own(folder: Path) -> None:
+    asked = ["--strategy=multi_worker_mirrored", "--workers=2", "--replicas=1"]
+    assert run("sweep", *ASKED, *BATCHES, *asked, folder=folder).returncode == 0
+    [trial] = [trial for trial in only_run(folder / "results").trials if trial.cell.get("workers") == 2]
+    assert (trial.status, trial.reason, trial.checks.complete) == ("ok", None, True)
+    shared = {key: rows for key, rows in rows_read(folder).items() if key[1] == "2"}
+    assert {key[:3] for key in shared} == {("0", "2", "8"), ("1", "2", "8")}
+    assert len({process for *_, process in shared}) == 2
+    for (index, *_), rows in shared.items():
+        assert {row % 2 for row in rows} == {int(index)}
+        assert len(rows) > 8 * len(trial.windows.seconds)  # of one step at least each
+
+
+def rows_read(folder: Path) -> dict[tuple[str, ...], list[int]]:
+    """The rows that were read, by the shard's index and count, the batch size, and the process."""
+    files = folder.glob("rows-*")
+    return {tuple(file.name.split("-")[1:]): [int(row) for row in file.read_text().split()] for file in files}
+
+
+def test_a_function_whose_tenth_batch_never_comes_is_a_timeout_with_its_phase(folder: Path) -> None:
+    asked = [*(flag for flag in ASKED if not flag.startswith("--timeout")), "--timeout=4", "--strategy=none"]
+    hanging = ["--replicas=1", "--model=own_table:model", "--data=own_table:tenth_hangs"]
+    run("sweep", *asked, *hanging, folder=folder)
+    trials = only_run(folder / "results").trials
+    assert trials
+    for trial in trials:
+        assert trial.status == "timeout"
+        assert trial.phase in ("warmup", "windows")
+        assert "no sign of life" in (trial.reason or "")
+
+
+@pytest.mark.parametrize("axis", ["cache=none", "shuffle-buffer=8", "autoshard=data"])
+def test_what_a_function_that_makes_batches_decides_is_unsupported_with_the_remedy(folder: Path, axis: str) -> None:
+    cells = ["--strategy=multi_worker_mirrored", "--workers=2", "--replicas=1", f"--{axis}"]
+    run("sweep", *ASKED, *BATCHES, *cells, folder=folder)
+    key = axis.partition("=")[0].replace("-", "_")
+    [trial] = [trial for trial in only_run(folder / "results").trials if trial.cell.get("workers") == 2]
+    assert trial.status == "unsupported"
+    assert re.match(rf"{key}: 'own_table:batches' makes its batches itself: .*, and leave {key} \w+ out$", trial.reason)

@@ -11,12 +11,13 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data import DataInfo, Source
+from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.pipeline import (
     CACHE_BYTES,
     ahead_on_device,
@@ -248,7 +249,7 @@ class Feed:
     def order(self, count: int) -> list[int]:
         """The numbers of the first pass's examples as they are read, in the order in which the seed has them, or the
         source."""
-        if self.cell.cut not in ("", "shuffle"):
+        if self.cell.cut not in ("", "shuffle") or isinstance(self.source, OwnBatches):
             return list(range(count))
         buffer = next(int(found[1]) for stage in self.stages if (found := _SHUFFLE.fullmatch(stage)))
         numbers = drawn_order(self.info, count, buffer, self.request.seed).take(count).batch(count)
@@ -263,6 +264,8 @@ class Feed:
 
         if self.info.examples is not None:
             self._must_not_be_more_than(self.info.examples)
+        if isinstance(self.source, OwnBatches):
+            return self._known_of_batches(self.source, alive)
         if self.source.gives == "own":
             first, second = self._read(alive), self._read(alive)
             return KnownPass.of_two(self.source.name, first, second)
@@ -278,14 +281,27 @@ class Feed:
         )
         return KnownPass(arrays["digests"].tolist())
 
+    def _known_of_batches(self, source: OwnBatches, alive: Callable[[], None]) -> KnownPass:
+        """The examples of the batches that the user's own function makes: the same in a second pass, and in the order
+        that its first pass has each time."""
+        made = source.batches(self.cell.batch_size)
+        first, second = self._digests(made, alive), self._digests(made, alive)
+        again = self._digests(source.batches(self.cell.batch_size), alive)
+        known = KnownPass.of_two(source.name, first, second)
+        return replace(known, order_unknown=KnownPass.of_two(source.name, first, again).order_unknown)
+
     def side_by_side(self, alive: Callable[[], None]) -> KnownPass:
         """The examples of a pass in the order in which files that are read side by side give them."""
         return KnownPass(self._read(alive, self.cell.interleave))
 
     def _read(self, alive: Callable[[], None], files: int = 0) -> list[int]:
+        at_once = 1 if self.cell.cut == "source" else READ_AT_ONCE  # pictures may differ in size
+        return self._digests(self._plain(files).batch(at_once), alive)
+
+    def _digests(self, batches: "tf.data.Dataset", alive: Callable[[], None]) -> list[int]:
         digests: list[int] = []
-        raw = self.cell.cut == "source"  # pictures may differ in size
-        for found in self._plain(files).batch(1 if raw else READ_AT_ONCE).as_numpy_iterator():
+        raw = self.cell.cut == "source"
+        for found in batches.as_numpy_iterator():
             parts = parts_of(found).values()
             digests += [digest_of([part[0] for part in parts])] if raw else digests_of(*parts)
             self._must_not_be_more_than(len(digests))

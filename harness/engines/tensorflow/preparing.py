@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.base import DataInfo, Source, length_of
 from harness.engines.tensorflow.data.folder import FolderSource
+from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.structures import only
 from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
@@ -60,6 +61,11 @@ def describe(source: Source, data_dir: Path) -> Features:
 
     if source.on_device:
         raise UsageError(f"source: '{source.name}' has no examples of its own, expected data that are read")
+    if isinstance(source, OwnBatches):
+        raise UsageError(
+            f"source: '{source.name}' makes batches in an order of its own, expected a function without arguments, "
+            "which gives examples one by one"
+        )
     source.prepare(data_dir)
     info, dataset = source.info(data_dir), source.examples(data_dir)
     x, y = dataset.element_spec

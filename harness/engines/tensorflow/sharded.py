@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.store import TELL, locked, not_prepared, unusable
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
 from harness.engines.tensorflow.preparing import describe, write_group
@@ -50,9 +51,12 @@ class WrittenSource(TfrecordSource):
 def source_of(cell: Cell, data_dir: Path) -> Source:
     """What a cell reads: its data as they are, or from the files that it asks for, which are there.
 
-    Raises HarnessError where there are no such data, or no such files.
+    Raises HarnessError where there are no such data, or no such files, and Unsupported for what the user's own function
+    would have to do itself.
     """
     origin, files = load_source(cell.data_set or ""), cell.data_files
+    if isinstance(origin, OwnBatches):
+        origin.must_not_be_asked(cell)
     return origin if files is None else WrittenSource(origin, folder_of(origin, data_dir, files))
 
 

@@ -101,6 +101,13 @@ def endless() -> "tf.data.Dataset":
     return right().repeat()
 
 
+def batches(batch_size: int, shard: tuple[int, int]) -> "tf.data.Dataset":
+    """Of a shard, in an order of its own in each pass."""
+    index, count = shard
+    own = right().shard(count, index).shuffle(ROWS, seed=1)
+    return own.batch(batch_size, drop_remainder=True)
+
+
 def slow() -> "tf.data.Dataset":
     """Each takes DECODED_S of a processor."""
     import tensorflow as tf

@@ -51,14 +51,20 @@ RIGHT = {
         update={"model": f"{NESTED}:model_of_texts", "data": f"{NESTED}:texts", "batch_size": 12}
     ),
     "own, uncounted": own("uncounted"),
+    "own batches": own("batches"),
     "own, served by two": own("uncounted", cache="none", deterministic=False, data_service=2),
 }
 UNPROVED = {
     "random": (own("random"), "have other examples, as of data that are random in each"),
     "turned": (own("turned"), "have their examples in another order each"),
+    "own batches, others in each pass": (
+        own("batches", batch_size=24),
+        "have other examples, as of data that are random",
+    ),
     "endless": (own("endless", cache="none"), "is longer than the 100,000 examples that are followed"),
 }
 WRONG = {name: own(name) for name in ("drops", "doubles")}
+UNSUPPORTED = own("batches").cut_behind("shuffle")
 CRASHED = {
     "reshaped": (own("reshaped", cache="none"), "an example cannot be read"),
     "raises": (own("raises"), "the table is gone"),
@@ -69,6 +75,7 @@ ALL: dict[str, PipelineCell] = {
     **RIGHT,
     **CUT,
     **WRONG,
+    "cut from own batches": UNSUPPORTED,
     **{name: cell for of in (UNPROVED, CRASHED) for name, (cell, _) in of.items()},
     "slow": own("slow", cache="none"),
 }
@@ -133,6 +140,15 @@ def test_what_loses_or_doubles_examples_is_wrong_and_has_no_rate(measured: dict[
     record = measured[name]
     assert (record.status, record.throughput) == ("wrong_result", None), record.reason
     assert "is missing (first number 1)" in (record.reason or "") or "of no example" in (record.reason or "")
+
+
+@pytest.mark.slow
+def test_batches_of_the_users_own_function_are_not_cut_off_behind_a_stage(measured: dict[str, TrialRecord]) -> None:
+    record = measured["cut from own batches"]
+    assert (record.status, record.reason) == (
+        "unsupported",
+        f"cut: '{FAULTS}:batches' makes its batches itself: time its stages there, and leave cut shuffle out",
+    )
 
 
 @pytest.mark.slow

@@ -45,6 +45,9 @@ MODULE = """
     def none():
         return uncounted().take(0)
 
+    def batches(batch_size, shard):
+        return pairs("float32").batch(batch_size, drop_remainder=True)
+
     def several():
         return pairs("float32").map(lambda x, y: ({"x": x, "y": y}, y))
 
@@ -189,6 +192,10 @@ def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
         ("own_pairs:endless", "^source: 'own_pairs:endless' never ends, expected one pass"),
         ("own_pairs:none", "^source: 'own_pairs:none' has no examples$"),
         ("own_pairs:several", "^source: 'own_pairs:several' gives several inputs or targets, .* train on it as it is"),
+        (
+            "own_pairs:batches",
+            "^source: .own_pairs:batches. makes batches in an order of its own, expected a function without",
+        ),
         ("own_pairs:of_uint64", "^source: its inputs are of uint64, expected one of int32, int64, "),
         ("own_pairs:raises", "^data: 'own_pairs:raises': module 'own_pairs' has no 'raises'$"),
     ],

@@ -9,6 +9,7 @@ from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.folder import PREFIX as FOLDER
 from harness.engines.tensorflow.data.folder import FolderSource, folder_fault
 from harness.engines.tensorflow.data.own import OwnSource
+from harness.engines.tensorflow.data.own_batches import own_source
 from harness.engines.tensorflow.data.photographs import PREFIX as CROPS_OF
 from harness.engines.tensorflow.data.photographs import Photographs
 from harness.engines.tensorflow.data.tfds import PREFIX, TfdsSource
@@ -77,5 +78,5 @@ def load_source(name: str) -> Source:
     if re.fullmatch(PHOTOGRAPHS, name):
         return Photographs(int(name.removeprefix(CROPS_OF)))
     if is_own_code(name):
-        return OwnSource(name)
+        return own_source(name)
     raise not_one_of("data", name, [*known, f"{CROPS_OF}NUMBER", f"{PREFIX}NAME", *PLACES, "package.module:function"])

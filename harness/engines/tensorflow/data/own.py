@@ -6,25 +6,18 @@ and repetition are the harness's, so that they are the same under every strategy
 
 import contextlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.structures import ALONE, Shapes, by_place, called, one_or_several
+from harness.engines.tensorflow.structures import ALONE, Batch, Shapes, by_place, called, one_or_several
 from harness.errors import UsageError
-from harness.trial.own_function import own_function
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-EXPECTED = "expected a tf.data.Dataset of (input, target), one example each"
-ENDED = (
-    "expected examples that can be read from the first to the last as often as is asked: a generator is to be made "
-    "anew for each pass"
-)
 
 
 class OwnSource(Source):
@@ -32,12 +25,17 @@ class OwnSource(Source):
     model as it is. An input may be ragged or of varying size, too: it is made as large as the model takes it."""
 
     gives = "own"
+    expected: ClassVar[str] = "expected a tf.data.Dataset of (input, target), one example each"
+    ended: ClassVar[str] = (
+        "expected examples that can be read from the first to the last as often as is asked: a generator is to be made "
+        "anew for each pass"
+    )
 
-    def __init__(self, path: str) -> None:
-        """The module is imported now; UsageError that names the key `data` where there is no such function."""
-        self._function = own_function("data", path)
+    def __init__(self, path: str, function: Callable[..., Any]) -> None:
+        """Of the function that was found at `path`."""
+        self._function = function
         self.name = path
-        self.summary = (inspect.getdoc(self._function) or "a user's own examples").partition("\n")[0]
+        self.summary = (inspect.getdoc(function) or "a user's own examples").partition("\n")[0]
         self._made: tf.data.Dataset | None = None
         self._info: DataInfo | None = None
 
@@ -66,26 +64,46 @@ class OwnSource(Source):
         return self._made
 
     def _called(self) -> "tf.data.Dataset":
-        """What the function returns; UsageError where it raises, or returns what no example can be taken from."""
+        """Examples, anew."""
+        return self._returned(_fault_of_part)
+
+    def _returned(self, fault_of_part: Callable[[Any, bool], str | None], *given: Any) -> "tf.data.Dataset":
+        """What the function returns; UsageError where it raises, or returns what no step could be taken on.
+
+        `fault_of_part` says what is wrong with a part of it, by what it is and whether that is of the inputs.
+        """
         import tensorflow as tf
 
         try:
-            made: Any = self._function()
+            made: Any = self._function(*given)
         except Exception as error:
             status, reason = classify(error)
             if status != "crashed":
                 raise
-            raise UsageError(f"data: '{self.name}' raised {reason}; {EXPECTED}") from error
+            raise UsageError(f"data: '{self.name}' raised {reason}; {self.expected}") from error
         if not isinstance(made, tf.data.Dataset):
-            given = f"{type(made).__module__}.{type(made).__qualname__}"
-            raise UsageError(f"data: '{self.name}' returned {given}, {EXPECTED}")
-        if fault := _fault_of(made.element_spec):
+            type_of = f"{type(made).__module__}.{type(made).__qualname__}"
+            raise UsageError(f"data: '{self.name}' returned {type_of}, {self.expected}")
+        if fault := self._fault_of(made.element_spec, fault_of_part):
             raise UsageError(f"data: '{self.name}' gives {fault}")
         return made
 
+    def _fault_of(self, spec: Any, fault_of_part: Callable[[Any, bool], str | None]) -> str | None:
+        """What is wrong with an element of the structure `spec`, and what it is to be; None where nothing is."""
+        if not isinstance(spec, tuple) or len(spec) != 2:
+            return f"examples that are no pairs, {self.expected}"
+        for of, has in zip(("inputs", "targets"), spec, strict=True):
+            parts = by_place(has)
+            if not parts:
+                return f"no {of}, {self.expected}"
+            for place, part in parts.items():
+                if fault := fault_of_part(part, of == "inputs"):
+                    return f"{called(of, place)} {fault}"
+        return None
+
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What reading an example raises, or an end before its time, becomes a UsageError; all else stays as it is."""
-        return told_as_fault(self.name, EXPECTED, ENDED)
+        return told_as_fault(self.name, self.expected, self.ended)
 
 
 def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
@@ -130,18 +148,36 @@ def _padded(value: Any, shape: tuple[int, ...], place: str) -> Any:
     return tf.ensure_shape(tf.pad(dense, missing), shape)
 
 
-def _fault_of(spec: Any) -> str | None:
-    """What is wrong with an example of the structure `spec`, and what it is to be; None where nothing is."""
-    if not isinstance(spec, tuple) or len(spec) != 2:
-        return f"examples that are no pairs, {EXPECTED}"
-    for of, has in zip(("inputs", "targets"), spec, strict=True):
-        parts = by_place(has)
-        if not parts:
-            return f"no {of}, {EXPECTED}"
-        for place, part in parts.items():
-            if fault := _fault_of_part(part, may_vary=of == "inputs"):
-                return f"{called(of, place)} {fault}"
-    return None
+def of_one_shape(batches: "tf.data.Dataset") -> "tf.data.Dataset":
+    """The same; reading a batch of another shape than it says, as Python code may make one, is an error."""
+    import tensorflow as tf
+
+    specs = batches.element_spec
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def ensured(*batch: Any) -> Any:
+        return tf.nest.map_structure(lambda part, spec: tf.ensure_shape(part, spec.shape), batch, specs)
+
+    return batches.map(ensured)
+
+
+def first_as_given(examples: "tf.data.Dataset", count: int) -> Batch:
+    """The first `count` examples as they are, or all where there are fewer."""
+    import numpy as np
+    import tensorflow as tf
+
+    with tf.device("CPU:0"):
+        for batch in of_one_shape(examples.take(count).batch(count)):
+            return on_host(batch)
+    return np.empty(0), np.empty(0)
+
+
+def on_host(batch: Batch) -> Batch:
+    """The batch in arrays."""
+    import tensorflow as tf
+
+    arrays: Batch = tf.nest.map_structure(lambda part: part.numpy(), batch)
+    return arrays
 
 
 def _fault_of_part(spec: Any, may_vary: bool) -> str | None:
@@ -156,6 +192,13 @@ def _fault_of_part(spec: Any, may_vary: bool) -> str | None:
             f"of the shape {spec.shape}, expected a known one (tf.ensure_shape tells it), unbatched: batch() is the "
             "harness's"
         )
+    return fault_of_type(spec)
+
+
+def fault_of_type(spec: Any) -> str | None:
+    """Why no model takes tensors of this type; None where one may."""
+    import tensorflow as tf
+
     if not (spec.dtype.is_integer or spec.dtype.is_bool or spec.dtype in (tf.float16, tf.float32, tf.float64)):
         return f"of {spec.dtype.name}, expected numbers (words as integer tokens)"
     return None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.cache import cached
 from harness.engines.tensorflow.data.images import check_input_shape, fit
-from harness.engines.tensorflow.data.own import padded
+from harness.engines.tensorflow.data.own import first_as_given, of_one_shape, padded
+from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.service import HELD_BY_WORKER, served
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, only
@@ -57,8 +58,9 @@ def pipeline(
     for something else; what is cached is so before the first batch, so that no window pays for it. G may exceed the
     data set. For a source on the device it is one batch, repeated. With `shard` = (i, of) only every `of`-th example
     from the i-th on is read. `cell` is asked for the axes that are of the input; None is their defaults. `vocabulary`
-    is the model's, where it takes whole numbers. A cache in a file lies in `scratch`. Raises UsageError when model and
-    data do not fit each other.
+    is the model's, where it takes whole numbers. A cache in a file lies in `scratch`. Batches that the user's own
+    function makes are taken as they are, of `shard` as it says. Raises UsageError when model and data do not fit each
+    other.
     """
     import tensorflow as tf
 
@@ -66,8 +68,12 @@ def pipeline(
         one = source.batch(input_shape, classes, global_batch, seed, vocabulary)
         return tf.data.Dataset.from_tensors(one).repeat()
     asked: Axes = cell or cast(Any, Axes).model_construct()  # all that is asked for here has a default
-    examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
-    batches = _batched(source, examples, global_batch)
+    if isinstance(source, OwnBatches):
+        _checked(source, data_dir, input_shape, classes, vocabulary)
+        batches = source.endless(global_batch, shard)
+    else:
+        examples = endless_examples(source, data_dir, input_shape, classes, seed, shard, asked, vocabulary, scratch)
+        batches = _batched(source, examples, global_batch)
     if asked.prefetch:
         batches = batches.prefetch(asked.prefetch)
     return batches.with_options(options_of(source.info(data_dir)))
@@ -114,6 +120,8 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     """
     if source.on_device:
         return 0
+    if isinstance(source, OwnBatches):
+        return source.held(stages) + 2 * max(1, cell.device_prefetch)
     servers = cell.data_service
     kept = any(stage.startswith("Cache") for stage in stages)
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
@@ -174,10 +182,13 @@ def gate_batches(
     if source.on_device:
         return [source.batch(input_shape, classes, global_batch, GATE_SEED + k, vocabulary) for k in range(count)]
     info = _checked(source, data_dir, input_shape, classes, vocabulary)
+    if isinstance(source, OwnBatches):
+        with source.reading():
+            return source.first(global_batch, count)
     needed = count * global_batch
     if source.gives == "own":
         with source.reading():
-            first = _first_as_given(read_from(source, data_dir, input_shape), needed)
+            first = first_as_given(read_from(source, data_dir, input_shape), needed)
         if (found := len(arrays_in(first)[0])) < needed:
             raise UsageError(
                 f"data: '{source.name}' has {found} examples, expected at least {needed}, for {count} batches of "
@@ -217,7 +228,8 @@ def _checked(
         if not _fits(info.shape, input_shape):
             raise UsageError(
                 f"data: '{source.name}' gives inputs of the shape {info.shape} and the model takes {input_shape}, "
-                "expected examples one by one, each of the model's shape"
+                f"{source.expected if isinstance(source, OwnBatches) else 'expected examples one by one'}, each of the "
+                "model's shape"
             )
     elif vocabulary is not None:
         check_tokens(source.name, info, only(input_shape), vocabulary)
@@ -333,7 +345,7 @@ def _block(input_shape: Shapes) -> int:
 def _batched(source: Source, examples: "tf.data.Dataset", size: int) -> "tf.data.Dataset":
     """Batches of `size` examples; those of the user's own are held to the shape that they say."""
     batches = examples.batch(size, drop_remainder=True)
-    return _of_one_shape(batches) if source.gives == "own" else batches
+    return of_one_shape(batches) if source.gives == "own" else batches
 
 
 def options_of(info: DataInfo) -> "tf.data.Options":
@@ -346,31 +358,6 @@ def options_of(info: DataInfo) -> "tf.data.Options":
     if info.examples is None:  # fused, the two look for ever for an example in a pass that has none
         options.experimental_optimization.shuffle_and_repeat_fusion = False
     return options
-
-
-def _of_one_shape(batches: "tf.data.Dataset") -> "tf.data.Dataset":
-    """The same; reading a batch of another shape than it says, as Python code may make one, is an error."""
-    import tensorflow as tf
-
-    specs = batches.element_spec
-
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def ensured(*batch: Any) -> Any:
-        return tf.nest.map_structure(lambda part, spec: tf.ensure_shape(part, spec.shape), batch, specs)
-
-    return batches.map(ensured)
-
-
-def _first_as_given(examples: "tf.data.Dataset", count: int) -> Batch:
-    """The first `count` examples as they are, or all where there are fewer."""
-    import numpy as np
-    import tensorflow as tf
-
-    with tf.device("CPU:0"):
-        for batch in _of_one_shape(examples.take(count).batch(count)):
-            first: Batch = tf.nest.map_structure(lambda part: part.numpy(), batch)
-            return first
-    return np.empty(0), np.empty(0)
 
 
 def _first(

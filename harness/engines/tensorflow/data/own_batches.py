@@ -1,0 +1,140 @@
+"""A user's own batches, `package.module:function`: a function of a batch size and a shard that returns a
+`tf.data.Dataset`.
+
+It gives (input, target) pairs, so many examples each, of the part `index` of `count` that `shard` = (index, count)
+names. What is in a part, in which order it comes and what of it is kept is the function's; the harness takes its
+batches as they are, from the first again after the last.
+"""
+
+import contextlib
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.engines.tensorflow.data.base import DataInfo
+from harness.engines.tensorflow.data.own import OwnSource, fault_of_type, of_one_shape, on_host
+from harness.engines.tensorflow.data.stages import all_stages_of
+from harness.engines.tensorflow.structures import Batch, arrays_in
+from harness.errors import Unsupported, UsageError
+from harness.spec.work import Cell
+from harness.trial.own_function import found_function, required_arguments
+from harness.trial.passes import digest_of
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+WHOLE = (0, 1)
+"""The shard that is everything."""
+DECIDED = {
+    "data_service": (0, "distribute them there"),
+    "cache": ("auto", "cache them there"),
+    "shuffle_buffer": (0, "shuffle them there"),
+    "autoshard": ("off", "share them there"),
+    "cut": ("", "time its stages there"),
+}
+"""What the function decides, by key: the value that leaves it to that, and what to do in place of another. The first
+needs another of the second."""
+
+
+def own_source(path: str) -> OwnSource:
+    """The user's own data at `path`: examples or batches, as its function's arguments tell. Its module is imported.
+
+    UsageError that names the key `data` where there is no such function, or it has other arguments.
+    """
+    function = found_function("data", path)
+    required = required_arguments(function)
+    if not required:
+        return OwnSource(path, function)
+    if len(required) == 2 and all(one.kind != one.KEYWORD_ONLY for one in required):
+        return OwnBatches(path, function)
+    told = ", ".join(f"{one.name}=" if one.kind == one.KEYWORD_ONLY else one.name for one in required)
+    raise UsageError(
+        f"data: '{path}' wants ({told}), expected a function without arguments, which gives examples, or one of "
+        "(batch_size, shard), which gives batches"
+    )
+
+
+class OwnBatches(OwnSource):
+    """Each part of a batch is a dense tensor of numbers, of a fixed shape, or a dict or tuple of such."""
+
+    expected: ClassVar[str] = (
+        "expected a tf.data.Dataset of (input, target) in batches: batch(batch_size, drop_remainder=True)"
+    )
+    ended: ClassVar[str] = (
+        "expected a batch of each shard at least, as often as is asked: a generator is to be made anew for each pass"
+    )
+
+    def info(self, data_dir: Path) -> DataInfo:
+        """Of an example what the data set says; how many are in a pass is the function's to decide."""
+        return replace(super().info(data_dir), examples=None)
+
+    def _called(self) -> "tf.data.Dataset":
+        """The examples of batches of one."""
+        return self.batches(1).unbatch()
+
+    def batches(self, size: int, shard: tuple[int, int] = WHOLE) -> "tf.data.Dataset":
+        """A pass over batches of so many examples, as the function makes it; UsageError where it makes others."""
+        import tensorflow as tf
+
+        of_part = functools.partial(_fault_of_part, size)
+        with tf.device("CPU:0") if tf.executing_eagerly() else contextlib.nullcontext():
+            made: Any = self._returned(of_part, size, shard)
+        # How many wait is for `prefetch` to say. By TensorFlow's choice more would with each turn of another trial.
+        while all_stages_of(made)[0] == "Prefetch":
+            [made] = made._inputs()
+        batches: tf.data.Dataset = of_one_shape(made)
+        return batches
+
+    def endless(self, size: int, shard: tuple[int, int]) -> "tf.data.Dataset":
+        """Passes over the batches of a shard, without end."""
+        return self.batches(size, shard).repeat()
+
+    def first(self, size: int, count: int) -> list[Batch]:
+        """The first `count` batches of everything; UsageError where there are fewer, or one comes twice."""
+        import tensorflow as tf
+
+        with tf.device("CPU:0"):
+            found = [on_host(batch) for batch in self.batches(size).take(count)]
+        if (distinct := len({digest_of(arrays_in(batch)) for batch in found})) < count:
+            raise UsageError(
+                f"data: '{self.name}' begins with {distinct} distinct of the {count} batches of {size} that the gate "
+                "takes, expected all: give more, or a smaller --batch-size"
+            )
+        return found
+
+    def held(self, stages: Sequence[str]) -> int:
+        """The batches that `stages`, behind the function's and its own, may hold at most: what each keeps ready, or has
+        in parallel calls."""
+        sizes = [stage.partition("(")[2].rstrip(")").partition(",")[0] for stage in stages if _holds(stage)]
+        return sum(int(size) if size.isdigit() else len(os.sched_getaffinity(0)) for size in sizes)
+
+    def must_not_be_asked(self, cell: Cell) -> None:
+        """Unsupported where a cell asks of the harness what the function decides."""
+        for key, (left, instead) in DECIDED.items():
+            if (asked := cell.get(key)) not in (left, None):
+                raise Unsupported(
+                    f"{key}: '{self.name}' makes its batches itself: {instead}, and leave {key} {asked} out"
+                )
+
+
+def _holds(stage: str) -> bool:
+    return stage.startswith(("Prefetch", "Parallel"))
+
+
+def _fault_of_part(size: int, spec: Any, _: bool) -> str | None:
+    """What is wrong with a part of a batch of so many examples."""
+    import tensorflow as tf
+
+    if not isinstance(spec, tf.TensorSpec):
+        return f"in a {type(spec).__name__}, expected dense tensors, or dicts and tuples of these: padded_batch() pads"
+    if not spec.shape.rank or spec.shape[0] != size:
+        return (
+            f"of the shape {spec.shape}, expected {size} in front, the batch size that it was called with: "
+            "batch(batch_size, drop_remainder=True)"
+        )
+    if not spec.shape.is_fully_defined():
+        return f"of the shape {spec.shape}, expected a known one: padded_batch() pads, tf.ensure_shape tells it"
+    return fault_of_type(spec)
