@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.analysis.summary import CellSummary
-from harness.record.limits import Limit, LimitsRecord
+from harness.record.limits import Limit, LimitKind, LimitsRecord
 from harness.visible import plural
 
 
@@ -112,18 +112,25 @@ class BusLimit:
 
 
 def bus_limit(cells: Sequence[CellSummary], limits: LimitsRecord | None, launcher: str = "local") -> BusLimit | None:
-    """Of cells between the same replicas: the link of their emulated network, as it was measured; of one machine copies
-    from GPU to GPU, or all cores' memory bandwidth. None where nobody measured that."""
+    """Of cells between the same replicas: the link of their emulated network, as it was measured; of one machine what
+    one process sends another, copies from GPU to GPU, or all cores' memory bandwidth. None where nobody measured that.
+    """
     networks = [cell.trials.network for cell in cells if cell.trials.network is not None]
     if networks:
         return BusLimit("the network", max(network.bandwidth_bits_per_s for network in networks) / 8)
-    if limits is None or launcher != "local" or any(cell.trials.cell.shape.network for cell in cells):
+    shapes = [cell.trials.cell.shape for cell in cells]
+    if limits is None or launcher != "local" or any(shape.network for shape in shapes):
         return None
-    on_cores = all(cell.trials.cell.shape.device == "virtual-cpu" for cell in cells)
-    quantity, of = ("memory", "memory") if on_cores else ("device_to_device", "copies from GPU to GPU")
+    on_cores = all(shape.device == "virtual-cpu" for shape in shapes)
+    between = on_cores and all(shape.workers > 1 for shape in shapes)
+    carriers: list[tuple[LimitKind, str]] = [("between_processes", "TCP between processes")] if between else []
+    carriers.append(("memory", "memory") if on_cores else ("device_to_device", "copies from GPU to GPU"))
     device = "cpu" if on_cores else "gpu"
-    found = [one.best for one in limits.limits if (one.quantity, one.device) == (quantity, device) and one.best]
-    return BusLimit(of, max(found)) if found else None
+    for quantity, of in carriers:
+        found = [one.best for one in limits.limits if (one.quantity, one.device) == (quantity, device) and one.best]
+        if found:
+            return BusLimit(of, max(found))
+    return None
 
 
 KindOfLimit = tuple[str, str]

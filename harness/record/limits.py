@@ -18,8 +18,8 @@ from harness.record.model import RecordModel
 from harness.record.proof import ProofRecord
 from harness.record.reading import validated
 
-LimitKind = Literal["products", "memory", "host_to_device", "device_to_host", "device_to_device"]
-"""Matrix products in FLOP/s; memory by STREAM's add and copies in bytes/s."""
+LimitKind = Literal["products", "memory", "between_processes", "host_to_device", "device_to_host", "device_to_device"]
+"""Matrix products in FLOP/s; memory by STREAM's add, what one process sends another, and copies in bytes/s."""
 
 
 MACHINE_ID = r"^[0-9a-f]{12}$"
@@ -34,7 +34,7 @@ class ProcessLimit(RecordModel):
     rate: PerSecond | None = None
     """FLOP/s or bytes/s."""
     size: Natural = 0
-    """Rows of the square matrices, elements of an array in memory, bytes of a copy."""
+    """Rows of the square matrices, elements of an array in memory, bytes of a message or a copy."""
     repetitions: Natural = 0
     reason: str | None = None
     """Why there is no rate."""
@@ -51,7 +51,7 @@ class Limit(RecordModel):
     rates: list[PerSecond] = []
     """The best repetition of each process, in the order in which they ran: FLOP/s or bytes/s."""
     sizes: list[Positive] = []
-    """Of each process: rows of the square matrices, elements of an array in memory, bytes of a copy."""
+    """Of each process: rows of the square matrices, elements of an array in memory, bytes of a message or a copy."""
     repetitions: list[Positive] = []
     reason: str | None = None
 

@@ -14,6 +14,7 @@ from harness.visible import plural
 WHAT: dict[LimitKind, str] = {
     "products": "matrix product",
     "memory": "memory, STREAM's add",
+    "between_processes": "from process to process, TCP",
     "host_to_device": "copy from host to device",
     "device_to_host": "copy from device to host",
     "device_to_device": "copy from device to device",

@@ -12,7 +12,7 @@ from harness.analysis.collectives import collective_groups
 from harness.analysis.limits import BusLimit, bus_limit
 from harness.record import Run
 from harness.record.cluster import NetworkRecord
-from harness.record.limits import LimitsRecord
+from harness.record.limits import Limit, LimitsRecord
 from harness.record.trial import TrialRecord
 from harness.report.export.rows import trial_rows
 from harness.report.figures import collective_figure
@@ -48,6 +48,22 @@ def found_wrong(record: TrialRecord) -> TrialRecord:
     none = dict.fromkeys(["step_time_s", "throughput_per_s", "cpu_seconds_per_unit"])
     checks = record.checks.model_copy(update={"reduction": False})
     return record.model_copy(update={**failed, **none, "checks": checks})
+
+
+def test_between_the_processes_of_one_machine_it_is_what_one_sends_another_where_that_was_measured(
+    tmp_path: Path,
+) -> None:
+    between = BETWEEN.model_copy(update={"workers": 2, "replicas": 1, "network": ""})
+    made = run_of(in_three_sizes(between), tmp_path)
+    [group] = collective_groups(summarise(made.manifest, made.trials))
+    cells = [one.summary for one in group.figures]
+    assert bus_limit(cells, known()) == BusLimit("memory", 6e10), "an earlier version measured no more"
+    sent = Limit(
+        quantity="between_processes", type="bytes", device="cpu", threads=2, rates=[4e9, 3e9], sizes=[1, 1],
+        repetitions=[3, 3],
+    )  # fmt: skip
+    limits = known().model_copy(update={"limits": [*known().limits, sent]})
+    assert bus_limit(cells, limits) == BusLimit("TCP between processes", 4e9)
 
 
 @pytest.fixture(scope="module")

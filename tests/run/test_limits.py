@@ -107,6 +107,7 @@ def test_real_processes_come_to_something_in_every_quantity(
         ("memory", "float64"),
         *(("products", f"float{bits}") for bits in (16, 32, 64)),
         ("products", "bfloat16"),
+        ("between_processes", "bytes"),
     }
     assert all(limit.best and limit.repetitions >= [3] for limit in on_processor)
     assert {limit.device for limit in record.limits} == {"cpu", "gpu"}

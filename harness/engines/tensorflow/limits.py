@@ -1,4 +1,5 @@
-"""What a device can do at most: matrix products, memory, copies. Each is a small kernel that is run again and again."""
+"""What a device can do at most: matrix products, memory, copies; and what goes from process to process. Each is a small
+kernel that is run again and again."""
 
 import functools
 import itertools
@@ -9,10 +10,12 @@ from dataclasses import dataclass, replace
 
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
+from harness.environment import usable_cores
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Outcome, Request
 from harness.record.limits import LimitKind, ProcessLimit
+from harness.trial.process_link import ProcessLink
 from harness.trial.stream import BYTES_AN_ELEMENT, LARGEST, StreamAdd, elements_here
 
 TYPES = ("float32", "bfloat16", "float16", "float64")
@@ -24,6 +27,12 @@ LEAST_REPETITIONS = 3
 LEAST_S = 0.005
 """A repetition lasts about so long at least, so that waiting for an accelerator is a small part of it."""
 COPY_BYTES = 2**28
+LINK_BYTES = 2**26
+"""Of the largest message that collectives are measured with."""
+
+
+def _nothing() -> None:
+    """All is done, and nothing was started."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class Kernel:
     finish: Callable[[], None]
     """Returns when all that was called is done."""
     times: int = 1
+    close: Callable[[], None] = _nothing
+    """Ends what it has started."""
 
     def seconds(self) -> float:
         """What one repetition takes."""
@@ -79,7 +90,8 @@ def _builds(names: Sequence[str], threads: int, seconds: float) -> dict[tuple[Li
         ("products", number): functools.partial(products, first, number, seconds) for number in TYPES
     }
     if "CPU" in first:
-        return builds | {("memory", "float64"): functools.partial(_memory_here, threads)}
+        builds |= {("memory", "float64"): functools.partial(_memory_here, threads)}
+        return builds | ({("between_processes", "bytes"): _to_another_process} if threads == usable_cores() else {})
     return builds | {
         ("memory", "float64"): functools.partial(_memory_on, first),
         ("host_to_device", "bytes"): functools.partial(_copy, "host_to_device", "/device:CPU:0", first),
@@ -103,6 +115,7 @@ def measured(builds: dict[tuple[LimitKind, str], Build], seconds: float) -> Iter
             size=kernel.size,
             repetitions=len(taken),
         )
+        kernel.close()
 
 
 def repetitions(kernels: Sequence[Kernel], seconds: float) -> list[list[float]]:
@@ -152,6 +165,12 @@ def _memory_here(threads: int) -> Kernel:
     return Kernel("memory", "float64", add.elements, BYTES_AN_ELEMENT * add.elements, add, _finish("CPU")).warm()
 
 
+def _to_another_process() -> Kernel:
+    """Of two processes each has a core of its own where there are two."""
+    link = ProcessLink(LINK_BYTES)
+    return Kernel("between_processes", "bytes", LINK_BYTES, LINK_BYTES, link, _nothing, close=link.close).warm()
+
+
 def _memory_on(device: str) -> Kernel:
     """The same on an accelerator, whose result is another array each time."""
     import tensorflow as tf
@@ -190,7 +209,4 @@ def _finish(device: str) -> Callable[[], None]:
     """What waits for an accelerator; a processor has done what it was told when the call returns."""
     import tensorflow as tf
 
-    def nothing() -> None:
-        pass
-
-    return nothing if "CPU" in device else tf.test.experimental.sync_devices
+    return _nothing if "CPU" in device else tf.test.experimental.sync_devices

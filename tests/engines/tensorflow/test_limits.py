@@ -12,10 +12,12 @@ from harness.engines.tensorflow.limits import (
     Kernel,
     _copy,
     _memory_on,
+    _to_another_process,
     measured,
     products,
     repetitions,
 )
+from harness.trial.process_link import ProcessLink
 
 SHORT = 1e-6
 
@@ -100,6 +102,34 @@ def test_a_copy_is_made_anew_each_time_by_a_function_that_takes_a_byte_of_it_on_
     [program] = kernel.call._list_all_concrete_functions()  # type: ignore[attr-defined]
     assert [tensor.shape for tensor in program.captured_inputs] == [[1000]]
     assert {op.device[-5:] for op in program.graph.get_operations() if op.type == "StridedSlice"} == {"CPU:1"}
+
+
+def test_what_goes_to_another_process_is_counted_when_it_has_all_and_the_process_ends_with_the_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.engines.tensorflow.limits.LINK_BYTES", 3 * 2**20 + 1)
+    made: list[Kernel] = []
+
+    def build() -> Kernel:
+        made.append(_to_another_process())
+        return made[0]
+
+    [found] = measured({("between_processes", "bytes"): build}, SHORT)
+    assert found.size == made[0].amount == 3 * 2**20 + 1
+    assert found.rate is not None
+    assert made[0].call._peer.poll() == 0  # type: ignore[attr-defined]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        made[0].call()
+
+
+def test_a_process_that_has_ended_is_an_error_and_no_rate() -> None:
+    link = ProcessLink(1000)
+    link()
+    link._peer.kill()
+    link._peer.wait()
+    with pytest.raises(OSError, match=r"ended|Broken pipe|reset"):
+        link()
+    link.close()
 
 
 def test_what_a_device_cannot_do_has_its_reason_and_the_rest_is_measured(tf: Any) -> None:
