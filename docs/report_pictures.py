@@ -26,6 +26,8 @@ PAGES = {
     PAGE.with_name("workloads.html"): "workloads",
 }
 """Each page with the run that it is made from, below `results`."""
+BESIDE = {"reference": ("explained", "collectives")}
+"""Runs that have a section on the page of another."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
 _WHOLE = "display:block;border:0;width:100vw;height:100vh"
@@ -75,8 +77,8 @@ def main() -> int:
     """Write the page and every picture; 1 without a browser."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     for page, folder in PAGES.items():
-        run = load_run(ROOT / "results" / folder)
-        presentation_of(run.manifest).write_page(run, PageRequest(page, ROOT / "results"))
+        run, *others = (load_run(ROOT / "results" / name) for name in (folder, *BESIDE.get(folder, ())))
+        presentation_of(run.manifest).write_page(run, PageRequest(page, ROOT / "results", others=others))
         print(page.relative_to(ROOT))
     if browser is None:
         print(f"no browser ({', '.join(BROWSERS)}) on the PATH: install one to take the pictures", file=sys.stderr)

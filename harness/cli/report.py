@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,6 +38,16 @@ _Overlay = Annotated[
     ),
 ]
 
+_With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="RUN",
+        help="A run of explain or of collectives on the same machine, which gets a section; may be repeated.",
+        autocompletion=run_ids,
+    ),
+]
+
 _Across = Annotated[bool, typer.Option("--across-machines", help="With --base: although the machines differ in speed.")]
 
 
@@ -50,6 +60,7 @@ def command(
     across_machines: _Across = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     overlay: _Overlay = None,
+    others: _With = None,
     rank_unproved: RankUnproved = False,
     results: ResultsFolder = FOLDER,
     json_out: AsJson = False,
@@ -64,12 +75,13 @@ def command(
     if across_machines and base is None:
         raise UsageError("--across-machines: is for a comparison; --base names the run to compare with")
     loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
-    _refuse_beside_no_sweep(loaded, {"--base": base, "--overlay": overlay})
+    _refuse_beside_no_sweep(loaded, {"--base": base, "--overlay": overlay, "--with": next(iter(others or ()), None)})
     against = None if base is None else _against(base, loaded, results, across_machines)
     target = _target(output, loaded.manifest.run_id)
     beside = None if overlay is None else load_manifest(resolve_run(overlay, results))
     with telling_unignored(REPORTS):
-        lines = presentation_of(loaded.manifest).write_page(loaded, PageRequest(target, results, against, beside))
+        request = PageRequest(target, results, against, beside, _others(others or [], loaded, results))
+        lines = presentation_of(loaded.manifest).write_page(loaded, request)
     list_in_index(target)
     if json_out:
         print(json_text({"run_id": loaded.manifest.run_id, "report": str(target), "answer": lines}), end="")
@@ -88,6 +100,23 @@ def _refuse_beside_no_sweep(run: "Run", others: Mapping[str, str | None]) -> Non
     for flag, named in others.items():
         if named is not None and not presentation_of(run.manifest).takes_base:
             raise UsageError(f"{flag}: '{run.manifest.run_id}' is no sweep; only sweeps are shown with another run")
+
+
+def _others(names: Sequence[str], run: "Run", results: Path) -> "list[Run]":
+    """Runs that get a section each. UsageError for one of another machine, or one that is named twice."""
+    from harness.errors import UsageError
+    from harness.record.reading import load_run, resolve_run
+
+    found: dict[str, Run] = {}
+    for name in names:
+        other = load_run(resolve_run(name, results))
+        run_id = other.manifest.run_id
+        if run_id in found:
+            raise UsageError(f"--with: '{run_id}' is given twice")
+        if other.manifest.facts.get("machine.id") != run.manifest.facts.get("machine.id"):
+            raise UsageError(f"--with: '{run_id}' was measured on another machine, expected one of that of the run")
+        found[run_id] = other
+    return list(found.values())
 
 
 def _target(output: Path | None, run_id: str) -> Path:

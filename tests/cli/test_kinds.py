@@ -1,6 +1,7 @@
 """`report`, `show`, `export`, `list`: each knows every kind of run by its entry, and no other verb's name for it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.explained import explain_run
 from tests.faulted import write_example
 from tests.validations import Arm, Round, slow, validation_run
 
+KEPT = Path(__file__).parents[2] / "results"
 Harness = Callable[..., tuple[int, str, str]]
 QUIET = [0.001, -0.001, 0.0005, -0.0005, 0.0008, -0.0008]
 TABLE = "strategy,replicas,model,images_per_s\nmirrored,2,resnet20,100\n"
@@ -104,13 +106,41 @@ def test_it_is_exported_in_the_formats_of_its_kind_and_refused_in_the_others(
 
 
 @each_kind
-@pytest.mark.parametrize("flag", ["--base", "--overlay"])
+@pytest.mark.parametrize("flag", ["--base", "--overlay", "--with"])
 def test_only_the_page_of_a_sweep_has_room_for_another_run(harness: Harness, kind: str, path: Path, flag: str) -> None:
     if not presentations()[kind].takes_base:
         code, _, error = harness("report", "latest", flag, path.name)
         assert code == 2
         assert f"{flag}: " in error
         assert "is no sweep; only sweeps are shown with another run" in error
+
+
+def test_a_page_has_a_section_of_each_run_that_is_named_and_says_which_run_that_is(harness: Harness) -> None:
+    others = [word for name in ("explained", "collectives") for word in ("--with", str(KEPT / name))]
+    code, out, error = harness("report", str(KEPT / "reference"), *others)
+    assert (code, error) == (0, "")
+    page = Path(out.removeprefix("report: ").strip()).read_text()
+    headings = re.findall("<h2[^>]*>(.*?)</h2>", page)
+    at = headings.index("Where a step&#39;s time goes")
+    assert headings[at : at + 2] == ["Where a step&#39;s time goes", "Collectives"]
+    assert len(re.findall("Of run [^ ]+, measured [^<]* UTC", page)) == 2
+    assert len(re.findall(' id="([^"]+)"', page)) == len(set(re.findall(' id="([^"]+)"', page)))
+
+
+def test_a_run_of_another_machine_one_that_is_named_twice_and_one_without_a_section_get_none(
+    harness: Harness, tmp_path: Path
+) -> None:
+    stored(sweep_run("elsewhere"), tmp_path / "results")
+    sweep, explained = str(KEPT / "reference"), str(KEPT / "explained")
+    for names, words in (
+        (["elsewhere"], "was measured on another machine"),
+        ([explained, explained], "is given twice"),
+        ([sweep], "has no section for another page, expected explain or collectives"),
+    ):
+        code, _, error = harness("report", sweep, *(word for name in names for word in ("--with", name)))
+        assert (code, error.count("\n")) == (2, 1)
+        assert error.startswith("harness: --with: ")
+        assert words in error
 
 
 def test_a_run_of_a_kind_that_this_harness_lacks_is_listed_and_named(harness: Harness, tmp_path: Path) -> None:

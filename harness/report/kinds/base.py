@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
+    from harness.report.page.sections import Part
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class PageRequest:
     """The comparison with a base run. Only given for a kind that `takes_base`."""
     beside: RunManifest | None = None
     """A run of published figures to draw beside the measured ones; kinds without such a figure pass over it."""
+    others: Sequence[Run] = ()
+    """Runs of the same machine each of which has a section on the page. Only given for a kind that `takes_base`."""
 
 
 class Presentation(ABC):
@@ -38,6 +41,8 @@ class Presentation(ABC):
     """The kind, as the manifest names it."""
     page_kind: ClassVar[str]
     """What its page says that it is, for the index of a folder of pages."""
+    beside: ClassVar[str] = ""
+    """The heading of what it shows on the page of another run."""
     takes_base: ClassVar[bool] = False
     """Whether its page can hold the comparison with another run, or the figures of an imported one."""
 
@@ -52,6 +57,11 @@ class Presentation(ABC):
     @abstractmethod
     def as_json(self, run: Run, results: Path) -> str:
         """What `show --json` prints: one JSON object."""
+
+    def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
+        """Of the section that it has on the page of another run (`beside`); nothing where it has none."""
+        del run, results
+        return ()
 
     def exporters(self) -> "Mapping[str, Exporter]":
         """The formats that it can be exported in, by name."""

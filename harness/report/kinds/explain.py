@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from harness.analysis.tries import Try
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
+    from harness.report.page.sections import Part
     from harness.report.tables.table import Table
 
 
 class _Explain(Presentation):
     name = "explain"
     page_kind = "explanation"
+    beside = "Where a step's time goes"
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
@@ -38,6 +40,16 @@ class _Explain(Presentation):
         )
         write(request.target, page.encode("utf-8", "replace"), "FILE.html")
         return lines
+
+    def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
+        """See Presentation."""
+        from harness.analysis.explain import explanations_of
+        from harness.report.figures import parts_figure
+        from harness.report.page.sections import Part
+
+        lines, tables = _found(run, results)
+        figure = parts_figure(explanations_of(run), "explained-parts")
+        return (Part("explained", "", tuple(lines), () if figure is None else (figure,), tuple(tables)),)
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""

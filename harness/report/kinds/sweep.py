@@ -3,16 +3,20 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import UsageError
 from harness.record.reading import Run
 from harness.report.kinds.base import PageRequest, Presentation, known_limits, known_validation
+from harness.visible import printable
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
+    from harness.report.page.sections import Part, Section
 
 
 class _Sweep(Presentation):
     name = "sweep"
     page_kind = "run"
+    beside = "Collectives"
     takes_base = True
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
@@ -33,10 +37,19 @@ class _Sweep(Presentation):
             overlay=None if beside is None else overlay_of(beside),
             rank_unproved=run.rank_unproved,
             limits=known_limits(run, request.results),
+            others=[_section_of(other, request.results) for other in request.others],
         )
         if against is None:
             return list(answer_lines(summary))
         return [*answer_lines(summary), f"against {against.title_a}: {headline(against)}", *verdict_sentences(against)]
+
+    def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
+        """Of collectives; see Presentation."""
+        from harness.analysis.summary import summarise
+        from harness.report.page.sections import PageSource, collective_parts
+
+        summary = summarise(run.manifest, run.trials, run.rank_unproved)
+        return collective_parts(PageSource(run.manifest, run.trials, summary, limits=known_limits(run, results)))
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
@@ -51,6 +64,20 @@ class _Sweep(Presentation):
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
         return self.exporters()["json"].export(run, None) or ""
+
+
+def _section_of(other: Run, results: Path) -> "Section":
+    """What another run shows on this one's page, and which run that is."""
+    from harness.report.kinds import presentation_of
+    from harness.report.page.sections import Part, Section
+
+    of, run_id = presentation_of(other.manifest), printable(other.manifest.run_id)
+    parts = of.parts_beside(other, results)
+    if not parts:
+        raise UsageError(f"--with: run {run_id} has no section for another page, expected explain or collectives")
+    measured = f"Of run {run_id}, measured {other.manifest.created_utc[:16].replace('T', ' ')} UTC."
+    slug = f"with-{'-'.join(run_id.split())}"
+    return Section(slug, of.beside, "figures.html.j2", (Part(f"{slug}-run", "", (measured,), (), ()), *parts))
 
 
 KIND = _Sweep()

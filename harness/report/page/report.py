@@ -17,7 +17,7 @@ from harness.record.validation import ValidationRecord
 from harness.report.export.base import write
 from harness.report.figures.ranking import glance_figure
 from harness.report.figures.svg import style
-from harness.report.page.sections import SECTIONS, PageSource
+from harness.report.page.sections import PageSource, Section, sections_of
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
@@ -42,20 +42,22 @@ def write_report(
     overlay: tuple[Published, ...] | None = None,
     rank_unproved: bool = False,
     limits: LimitsRecord | None = None,
+    others: Sequence[Section] = (),
 ) -> RunSummary:
     """Write the page to `output`, whole or not at all, and return the summary that it shows.
 
     `validation`, of the machine that measured, is cited where the method is described; `comparison` is that with a
     base run, its side A. `run_folder` is where the run lies, for links to its traces and for commands; `overlay` takes
     the place of the published series that come with the package. With `rank_unproved` the ranking takes in cells that
-    are unproved. `limits` are those of the machine that measured.
+    are unproved. `limits` are those of the machine that measured; `others` is what other runs of it show here.
 
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials, rank_unproved)
     seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
     place = None if run_folder is None else _place(run_folder)
-    source = PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place, output, limits)
+    beside = tuple(others)
+    source = PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place, output, limits, beside)
     write_page(source, output)
     return summary
 
@@ -76,7 +78,7 @@ def render(
 
 
 def page_of(source: PageSource) -> str:
-    """The page: the answer, then each of `SECTIONS` that the run has something for."""
+    """The page: the answer, then each section that the run has something for."""
     with _records_set_aside(), style():
         return _page_of(source)
 
@@ -104,7 +106,7 @@ def _set_aside_before() -> bool:
 
 
 def _page_of(source: PageSource) -> str:
-    sections = [section for make in SECTIONS if (section := make(source)) is not None]
+    sections = sections_of(source)
     texts, works = answers(source.summary, _block_s(source.manifest, source.summary)), source.summary.workloads
     glances = [glance_figure(work, f"glance-w{place}") for place, work in enumerate(works)]
     scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))

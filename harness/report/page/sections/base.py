@@ -38,6 +38,8 @@ class PageSource:
     """The file that the page becomes, for links to the documentation."""
     limits: LimitsRecord | None = None
     """What the machine that measured can do at most, where that is known."""
+    others: tuple["Section", ...] = ()
+    """What other runs of that machine show here."""
 
     @property
     def place(self) -> str:

@@ -69,6 +69,12 @@ def ranking(source: PageSource) -> Section | None:
 
 
 def collectives(source: PageSource) -> Section | None:
+    """See `collective_parts`."""
+    parts = collective_parts(source)
+    return Section("collectives", "Collectives", "figures.html.j2", parts) if parts else None
+
+
+def collective_parts(source: PageSource) -> tuple[Part, ...]:
     """Time and bandwidth of each collective in each size, and what the sizes have in common."""
 
     def limit_of(group: CollectiveGroup) -> BusLimit | None:
@@ -85,8 +91,7 @@ def collectives(source: PageSource) -> Section | None:
         for number, group in enumerate(collective_groups(source.summary))
     ]
     parts.append(_part("collectives-latency", (), latency_table(source.summary), open_table=True))
-    filled = tuple(part for part in parts if part is not None)
-    return Section("collectives", "Collectives", "figures.html.j2", filled) if filled else None
+    return tuple(part for part in parts if part is not None)
 
 
 def scaling(source: PageSource) -> Section | None:
