@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.record.reading import load_run
-from harness.report.kinds import PageRequest, presentation_of
+from harness.report.kinds import PageRequest, presentation_of, section_of
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -78,7 +78,8 @@ def main() -> int:
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     for page, folder in PAGES.items():
         run, *others = (load_run(ROOT / "results" / name) for name in (folder, *BESIDE.get(folder, ())))
-        presentation_of(run.manifest).write_page(run, PageRequest(page, ROOT / "results", others=others))
+        sections = [section_of(other, ROOT / "results") for other in others]
+        presentation_of(run.manifest).write_page(run, PageRequest(page, ROOT / "results", others=sections))
         print(page.relative_to(ROOT))
     if browser is None:
         print(f"no browser ({', '.join(BROWSERS)}) on the PATH: install one to take the pictures", file=sys.stderr)

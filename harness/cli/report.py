@@ -16,6 +16,7 @@ from harness.visible import json_text
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.record import Run
+    from harness.report.page.sections import Section
 
 VERB = "report"
 HELP = "Write the HTML report of a run; of ab and validate the verdict, of faults the cost: one file, no network."
@@ -102,12 +103,13 @@ def _refuse_beside_no_sweep(run: "Run", others: Mapping[str, str | None]) -> Non
             raise UsageError(f"{flag}: '{run.manifest.run_id}' is no sweep; only sweeps are shown with another run")
 
 
-def _others(names: Sequence[str], run: "Run", results: Path) -> "list[Run]":
-    """Runs that get a section each. UsageError for one of another machine, or one that is named twice."""
+def _others(names: Sequence[str], run: "Run", results: Path) -> "list[Section]":
+    """Of each run that is named a section. UsageError for one of another machine, or one that is named twice."""
     from harness.errors import UsageError
     from harness.record.reading import load_run, resolve_run
+    from harness.report.kinds import section_of
 
-    found: dict[str, Run] = {}
+    found: dict[str, Section] = {}
     for name in names:
         other = load_run(resolve_run(name, results))
         run_id = other.manifest.run_id
@@ -115,7 +117,7 @@ def _others(names: Sequence[str], run: "Run", results: Path) -> "list[Run]":
             raise UsageError(f"--with: '{run_id}' is given twice")
         if other.manifest.facts.get("machine.id") != run.manifest.facts.get("machine.id"):
             raise UsageError(f"--with: '{run_id}' was measured on another machine, expected one of that of the run")
-        found[run_id] = other
+        found[run_id] = section_of(other, results)
     return list(found.values())
 
 

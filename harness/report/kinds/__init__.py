@@ -4,17 +4,21 @@
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
+from harness.record.reading import Run
 from harness.registry import registered
 from harness.report.kinds.base import PageRequest, Presentation
+from harness.visible import printable
 
 if TYPE_CHECKING:
     from harness.report.export.base import Exporter
+    from harness.report.page.sections import Section
 
-__all__ = ["PageRequest", "Presentation", "formats", "presentation_of", "presentations"]
+__all__ = ["PageRequest", "Presentation", "formats", "presentation_of", "presentations", "section_of"]
 
 
 def presentations() -> Mapping[str, Presentation]:
@@ -36,3 +40,16 @@ def formats() -> "dict[str, Exporter]":
 
     own = {name: one for kind in presentations().values() for name, one in kind.exporters().items()}
     return dict(sorted({**own, **exporters()}.items()))
+
+
+def section_of(other: Run, results: Path) -> "Section":
+    """What a run shows on the page of another, and which run that is. UsageError where that is nothing."""
+    from harness.report.page.sections import Part, Section
+
+    of, run_id = presentation_of(other.manifest), printable(other.manifest.run_id)
+    parts = of.parts_beside(other, results)
+    if not parts:
+        raise UsageError(f"--with: run {run_id} has no section for another page, expected explain or collectives")
+    measured = f"Of run {run_id}, measured {other.manifest.created_utc[:16].replace('T', ' ')} UTC."
+    slug = f"with-{'-'.join(run_id.split())}"
+    return Section(slug, of.beside, "figures.html.j2", (Part(f"{slug}-run", "", (measured,), (), ()), *parts))

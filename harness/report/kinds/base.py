@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
-    from harness.report.page.sections import Part
+    from harness.report.page.sections import Part, Section
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class PageRequest:
     """The comparison with a base run. Only given for a kind that `takes_base`."""
     beside: RunManifest | None = None
     """A run of published figures to draw beside the measured ones; kinds without such a figure pass over it."""
-    others: Sequence[Run] = ()
-    """Runs of the same machine each of which has a section on the page. Only given for a kind that `takes_base`."""
+    others: "Sequence[Section]" = ()
+    """Of other runs of the same machine (`section_of`). Only given for a kind that `takes_base`."""
 
 
 class Presentation(ABC):

@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import UsageError
 from harness.record.reading import Run
 from harness.report.kinds.base import PageRequest, Presentation, known_limits, known_validation
-from harness.visible import printable
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
-    from harness.report.page.sections import Part, Section
+    from harness.report.page.sections import Part
 
 
 class _Sweep(Presentation):
@@ -37,7 +35,7 @@ class _Sweep(Presentation):
             overlay=None if beside is None else overlay_of(beside),
             rank_unproved=run.rank_unproved,
             limits=known_limits(run, request.results),
-            others=[_section_of(other, request.results) for other in request.others],
+            others=request.others,
         )
         if against is None:
             return list(answer_lines(summary))
@@ -64,20 +62,6 @@ class _Sweep(Presentation):
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
         return self.exporters()["json"].export(run, None) or ""
-
-
-def _section_of(other: Run, results: Path) -> "Section":
-    """What another run shows on this one's page, and which run that is."""
-    from harness.report.kinds import presentation_of
-    from harness.report.page.sections import Part, Section
-
-    of, run_id = presentation_of(other.manifest), printable(other.manifest.run_id)
-    parts = of.parts_beside(other, results)
-    if not parts:
-        raise UsageError(f"--with: run {run_id} has no section for another page, expected explain or collectives")
-    measured = f"Of run {run_id}, measured {other.manifest.created_utc[:16].replace('T', ' ')} UTC."
-    slug = f"with-{'-'.join(run_id.split())}"
-    return Section(slug, of.beside, "figures.html.j2", (Part(f"{slug}-run", "", (measured,), (), ()), *parts))
 
 
 KIND = _Sweep()
