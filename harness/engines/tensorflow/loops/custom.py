@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
+from harness.engines.tensorflow.own_training import own_replica_step, own_training
 from harness.engines.tensorflow.plants import Planted, no_place, planted
 from harness.engines.tensorflow.state import capture, copies_of
 from harness.engines.tensorflow.training import share_gradients
@@ -88,9 +89,9 @@ class CustomLoop(Loop):
                 copy.assign(value)
 
     @property
-    def alone(self) -> Callable[[], None]:
-        """The pass with the last batch."""
-        return self._alone
+    def alone(self) -> Callable[[], None] | None:
+        """The pass with the last batch; there is none of a model whose own train_step makes the update as well."""
+        return None if own_training(self._training.model) else self._alone
 
     def _alone(self) -> None:
         """Forward and backward on this process's replicas with the last batch, to its end: nothing is reduced, and no
@@ -156,10 +157,12 @@ def make_step(training: "Training", plant: Planted | None = None, gradients_of: 
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return plant.after_update(loss, model.trainable_variables)
 
+    of_replica = own_replica_step(training, plant) if own_training(model) else replica_step
+
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
         with training.placement():
-            return strategy.run(replica_step, args=(x, y))
+            return strategy.run(of_replica, args=(x, y))
 
     return step
 

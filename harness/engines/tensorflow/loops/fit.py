@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
-from harness.engines.tensorflow.training import has_its_own
-from harness.engines.tensorflow.workloads import LossOfSeveral
+from harness.engines.tensorflow.own_training import compile_as_asked, refuse_own_compile
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 
@@ -31,17 +30,9 @@ class FitLoop(Loop):
             )
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
-        if has_its_own(training.model, "compile"):
-            raise Unsupported(
-                "loop 'fit': the model has its own compile, whose optimizers and losses the cell's would replace; "
-                "measure it as a step or a script of your own (--step)"
-            )
-        loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
+        refuse_own_compile(training.model, "fit")
         with training.strategy.scope():
-            # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
-            training.model.compile(
-                optimizer=training.optimizer, loss=loss, jit_compile=training.cell.xla, steps_per_execution=1
-            )
+            compile_as_asked(training, training.model, training.optimizer)
         training.model.make_train_function()
         self._step: Callable[[Any], Any] = training.model.train_function
         """What Keras made to call for each step: (iterator) -> the step's metrics."""
