@@ -1,5 +1,5 @@
-"""A model that trains by a `train_step` or `compute_loss` of its own: where it can be trained, and how it is compiled and
-called."""
+"""A model that trains by a `train_step` or `compute_loss` of its own: where it can be trained, and how it is compiled
+and called."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

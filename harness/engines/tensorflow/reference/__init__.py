@@ -196,12 +196,16 @@ def _compute(
 def _settle_scale(
     device: SingleDevice, training: Training, initial: Sequence[VariableState], batches: Sequence[Batch]
 ) -> None:
-    """Before its first update. A late update is held against the share of one that the first ones had."""
+    """As SingleDevice.settle_scale, at the first update. Where that cannot be known no late update is proved either."""
     import numpy as np
 
     arithmetic, generator = coarsest_arithmetic(training), np.random.default_rng(training.request.seed)
     moved = perturbed_start(initial, arithmetic, generator)
-    device.settle_scale(_first_copies(initial), moved, batches[0], STATE_TOLERANCE[arithmetic])
+    try:
+        device.settle_scale(_first_copies(initial), moved, batches[0], STATE_TOLERANCE[arithmetic])
+    except Unprovable as error:
+        training.unprovable.append(str(error))
+        raise
 
 
 def _first_copies(initial: Sequence[VariableState]) -> "list[Array]":

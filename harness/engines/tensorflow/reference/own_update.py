@@ -124,17 +124,26 @@ class OwnTrainedDevice(SingleDevice):
         first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
         same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
         own, told = self.start(start), self._told
-        together = self._sum(same, own)
+        of_each = self._gradients(same, own)
         self._told = 1
-        alone, whole = self._sum(first, own[:1]), self._sum(same, own[:1])
+        [alone], [whole] = self._gradients(first, own[:1]), self._gradients(same, own[:1])
         draws = self._draws(first, own[:1])
         self.start(moved)
-        noise = [distance(a, b) for a, b in zip(alone, self._sum(first, own[:1]), strict=True)]
+        noise = map(distance, alone, self._gradients(first, own[:1])[0])
         allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
-        for right in (alone, whole):
-            if all(distance(a, b) <= most for a, b, most in zip(together, right, allowed, strict=True)):
-                self._told = told
-                return
+
+        def near(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
+            return all(distance(a, b) <= most for a, b, most in zip(some, others, allowed, strict=True))
+
+        if not all(near(of_each[0], other) for other in of_each[1:]):
+            raise Unprovable(
+                f"replicas that get the same examples do different things by {self._subject}, as where it asks which "
+                "replica it is on, so that nothing can be said of what would be right"
+            )
+        together = [sum(parts[1:], parts[0]) for parts in zip(*of_each, strict=True)]
+        if near(together, alone) or near(together, whole):
+            self._told = told
+            return
         if draws:
             raise Unprovable(
                 f"{count} replicas that get the same examples do not do together what {self._subject} does by itself, "
@@ -143,10 +152,9 @@ class OwnTrainedDevice(SingleDevice):
             )
         self._factor = 1 / count
 
-    def _sum(self, batch: Batch, own: "Sequence[list[Array]]") -> "list[Array]":
-        """Of the gradients of all shares, by weight."""
-        shares = self.shares(batch, own)
-        return self._dense([summed_gradient(parts) for parts in zip(*(s.gradients for s in shares), strict=True)])
+    def _gradients(self, batch: Batch, own: "Sequence[list[Array]]") -> "list[list[Array]]":
+        """Of each share, by weight."""
+        return [self._dense(share.gradients) for share in self.shares(batch, own)]
 
     def _draws(self, batch: Batch, own: "Sequence[list[Array]]") -> bool:
         """Whether a share leaves behind another state of a generator than it found: a whole number that moves."""
