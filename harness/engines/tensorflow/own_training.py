@@ -64,15 +64,18 @@ def compile_as_asked(training: "Training", model: Any, optimizer: Any) -> None:
     model.compile(optimizer=optimizer, loss=loss, jit_compile=training.cell.xla, steps_per_execution=1)
 
 
-def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
-    """One call of a compiled model's train_step on a replica's part of a batch; the loss that it returns of it.
+def begin_loss_anew(model: Any) -> None:
+    """The loss that a train_step returns may be a metric, which goes on from step to step, on each replica by itself:
+    it begins anew. Between windows that costs no step anything."""
+    if own_training(model):
+        model.reset_metrics()
 
-    That may be a metric, which goes on from step to step: it begins anew here, so that it is of this step and, where a
-    replica reads it, of this replica.
-    """
+
+def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
+    """One call of a compiled model's train_step on a replica's part of a batch; the loss that it returns: of that part,
+    or the mean of those since `begin_loss_anew`."""
     import tensorflow as tf
 
-    model.reset_metrics()
     returned = model.train_step((x, y))
     if not isinstance(returned, dict) or _LOSS not in returned:
         raise UsageError(f"model: '{model.name}': its train_step returns no '{_LOSS}', expected a dict with one")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
-from harness.engines.tensorflow.own_training import must_have_a_place
+from harness.engines.tensorflow.own_training import begin_loss_anew, must_have_a_place
 from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.state import capture
 from harness.errors import Unprovable, Unsupported
@@ -35,6 +35,7 @@ def faults(of: Any) -> list[str]:
     """What is wrong with two updates by the custom loop and with a late one."""
     step, states, losses = make_step(of), [capture(of.model, of.optimizer)], []
     for x, y in [*BATCHES, BATCHES[0]]:
+        begin_loss_anew(of.model)
         losses.append(LossInShares(of, step(*placed(of, x, y))).own())
         states.append(capture(of.model, of.optimizer))
     first = run_reference(of, states[0])

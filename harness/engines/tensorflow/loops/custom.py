@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
-from harness.engines.tensorflow.own_training import own_replica_step, own_training
+from harness.engines.tensorflow.own_training import begin_loss_anew, own_replica_step, own_training
 from harness.engines.tensorflow.plants import Planted, no_place, planted
 from harness.engines.tensorflow.state import capture, copies_of
 from harness.engines.tensorflow.training import share_gradients
@@ -44,6 +44,7 @@ class CustomLoop(Loop):
             self._plant.window_ends(loss.wait)
             self._example = batch
             pace.end(loss)
+            begin_loss_anew(self._training.model)
             windows += 1
             if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
                 self._calibrate(batches)
@@ -68,6 +69,7 @@ class CustomLoop(Loop):
         hand has another type than what an iterator gives, and the step would be compiled anew.
         """
         training = self._training
+        begin_loss_anew(training.model)
         by_hand = training.source.on_device or (len(training.devices.names) > 1 and training.request.member is None)
         batch = on_replicas(training, x, y) if by_hand else next(self.late_in_turn())
         return LossInShares(training, self._step(*batch))

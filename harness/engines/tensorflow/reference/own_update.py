@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.own_training import compile_as_asked, loss_of_train_step, own_training
+from harness.engines.tensorflow.own_training import begin_loss_anew, compile_as_asked, loss_of_train_step, own_training
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.update import SingleDevice, summed_gradient, times_gradient
 from harness.engines.tensorflow.server_state import StatelessModel
@@ -61,6 +61,7 @@ class OwnTrainedDevice(SingleDevice):
     def _function(self) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
         def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
             self._share.gradients = None
+            begin_loss_anew(self._model)
             loss = loss_of_train_step(self._model, x, y) / self._replicas
             if self._share.gradients is None:
                 self._refuse("hands the optimizer no gradients")
