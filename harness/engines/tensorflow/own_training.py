@@ -1,19 +1,9 @@
-"""A model that trains by a `train_step` or `compute_loss` of its own: where it can be trained, and how it is compiled
-and called."""
+"""What of Keras' training a model has its own of, a `train_step` or `compute_loss`, and where that can train it."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.engines.tensorflow.workloads import LossOfSeveral
-from harness.errors import Unsupported, UsageError
+from harness.errors import Unsupported
 from harness.protocol.messages import Request
-
-if TYPE_CHECKING:
-    from harness.engines.tensorflow.plants import Planted
-    from harness.engines.tensorflow.training import Training
-
-_LOSS = "loss"
-"""What Keras calls the loss among what a train_step returns."""
 
 
 def own_training(model: Any) -> str:
@@ -46,52 +36,3 @@ def must_have_a_place(request: Request, own: str) -> None:
             f"xla: {has}, in which forward, backward and update are one, and loop '{cell.loop}' compiles forward and "
             "backward alone; use --loop fit, or --xla false"
         )
-
-
-def refuse_own_compile(model: Any, loop: str) -> None:
-    """Raises Unsupported where a model has a `compile` of its own."""
-    if has_its_own(model, "compile"):
-        raise Unsupported(
-            f"loop '{loop}': the model has its own compile, whose optimizers and losses the cell's would replace; "
-            "measure it as a step or a script of your own (--step)"
-        )
-
-
-def compile_as_asked(training: "Training", model: Any, optimizer: Any) -> None:
-    """Compile a model with the loss of the training, for Keras' methods and for those that it has in their place."""
-    loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
-    # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
-    model.compile(optimizer=optimizer, loss=loss, jit_compile=training.cell.xla, steps_per_execution=1)
-
-
-def begin_loss_anew(model: Any) -> None:
-    """The loss that a train_step returns may be a metric, which goes on from step to step, on each replica by itself:
-    it begins anew. Between windows that costs no step anything."""
-    if own_training(model):
-        model.reset_metrics()
-
-
-def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
-    """One call of a compiled model's train_step on a replica's part of a batch; the loss that it returns: of that part,
-    or the mean of those since `begin_loss_anew`."""
-    import tensorflow as tf
-
-    returned = model.train_step((x, y))
-    if not isinstance(returned, dict) or _LOSS not in returned:
-        raise UsageError(f"model: '{model.name}': its train_step returns no '{_LOSS}', expected a dict with one")
-    return tf.cast(returned[_LOSS], tf.float32)
-
-
-def own_replica_step(training: "Training", plant: "Planted") -> Callable[[Any, Any], Any]:
-    """A replica's part of a step by its model's train_step, the model compiled for it: (x, y) -> its share of the mean
-    loss."""
-    model, replicas = training.model, training.cell.replicas_per_update
-    refuse_own_compile(model, training.cell.loop)
-    with training.strategy.scope():
-        compile_as_asked(training, model, training.optimizer)
-
-    def replica_step(x: Any, y: Any) -> Any:
-        share = loss_of_train_step(model, plant.before_forward(x), y) / replicas
-        return plant.after_update(share, model.trainable_variables)
-
-    return replica_step

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
-from harness.engines.tensorflow.own_training import begin_loss_anew, must_have_a_place
+from harness.engines.tensorflow.own_training import must_have_a_place
 from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.train_step import begin_loss_anew
 from harness.errors import Unprovable, Unsupported
 from harness.protocol.state import Reference
 from harness.trial.judgement import check_mean_losses, check_update

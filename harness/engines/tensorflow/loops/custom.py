@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
-from harness.engines.tensorflow.own_training import begin_loss_anew, own_replica_step, own_training
+from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.plants import Planted, no_place, planted
 from harness.engines.tensorflow.state import capture, copies_of
+from harness.engines.tensorflow.train_step import begin_loss_anew, own_replica_step
 from harness.engines.tensorflow.training import share_gradients
 from harness.protocol.engine import Pace
 from harness.trial.array_cache import cached_arrays

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
-from harness.engines.tensorflow.own_training import compile_as_asked, refuse_own_compile
+from harness.engines.tensorflow.train_step import compile_as_asked, refuse_own_compile
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 

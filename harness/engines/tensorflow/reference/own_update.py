@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.own_training import begin_loss_anew, compile_as_asked, loss_of_train_step, own_training
+from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.update import SingleDevice, summed_gradient, times_gradient
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.structures import Batch
+from harness.engines.tensorflow.train_step import begin_loss_anew, compile_as_asked, loss_of_train_step
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.trial.judgement import NOISE_FACTOR
