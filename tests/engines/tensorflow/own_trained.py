@@ -81,6 +81,14 @@ class Idle(TrainedByItself):
         pass
 
 
+class Silent(TrainedByItself):
+    """It does not tell its loss."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        super().train_step(data)
+        return {}
+
+
 class Twice(TrainedByItself):
     """Two updates a step."""
 
@@ -158,7 +166,23 @@ def with_synchronised() -> list[Any]:
 
 def with_dropout() -> list[Any]:
     """Random in each replica."""
-    return [keras.layers.Dense(16, activation="relu"), keras.layers.Dropout(0.5)]
+    return [keras.layers.Dense(16, activation="relu"), keras.layers.Dropout(0.5), keras.layers.GaussianNoise(0.1)]
+
+
+class Masking(keras.layers.Layer):
+    """Random in a way of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = keras.random.SeedGenerator(3)
+
+    def call(self, x: Any) -> Any:
+        return x * keras.random.uniform(tf.shape(x), seed=self.generator)
+
+
+def with_masks() -> list[Any]:
+    """Random in each replica, by no layer of Keras."""
+    return [keras.layers.Dense(16, activation="relu"), Masking()]
 
 
 def made(kind: type[Any]) -> Any:
@@ -172,6 +196,10 @@ def unscaled() -> Any:
 
 def idle() -> Any:
     return made(Idle)
+
+
+def silent() -> Any:
+    return made(Silent)
 
 
 def metered() -> Any:

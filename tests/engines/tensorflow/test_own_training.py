@@ -12,7 +12,7 @@ from harness.engines.tensorflow.own_training import must_have_a_place
 from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.train_step import begin_loss_anew
-from harness.errors import Unprovable, Unsupported
+from harness.errors import Unprovable, Unsupported, UsageError
 from harness.protocol.state import Reference
 from harness.trial.judgement import check_mean_losses, check_update
 from tests.engines.tensorflow.test_reference import BATCH, BATCHES, placed, training
@@ -59,10 +59,12 @@ def faults(of: Any) -> list[str]:
         ("TrainedByItself", "with_statistics"),
         ("TrainedByItself", "with_synchronised"),
         ("TrainedByItself", "with_dropout"),
+        ("TrainedByItself", "with_masks"),
         ("ByContext", "plain"),
         ("ByContext", "with_synchronised"),
         ("OfAKnownBatch", "plain"),
         ("OfAKnownBatch", "with_statistics"),
+        ("OfAKnownBatch", "with_dropout"),
         ("Averaged", "plain"),
         ("Partly", "plain"),
         ("MeteredInShares", "plain"),
@@ -80,7 +82,7 @@ def test_it_is_whatever_the_optimizer_does_with_the_gradients(tf: Any, options: 
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("layers", ["plain", "with_synchronised"])
+@pytest.mark.parametrize("layers", ["plain", "with_synchronised", "with_dropout"])
 @pytest.mark.parametrize("kind", ["Unscaled", "UnscaledPenalty", "Metered"])
 def test_a_step_whose_replicas_each_add_a_whole_gradient_is_found_wherever_there_are_several(
     tf: Any, kind: str, layers: str, n: int
@@ -101,13 +103,19 @@ def test_adam_that_hides_how_large_a_gradient_is_does_not_hide_it_from_the_gate(
         ("Twice", "plain", "train_step updates weights more than once"),
         ("Clamped", "plain", "train_step changes trained weights after the optimizer has"),
         ("OnlyTheFirst", "plain", "do different things by the model's own train_step, as where it asks which replica"),
-        ("Unscaled", "with_dropout", r"2 replicas that get the same examples .* divide its loss by tf\.distribute"),
+        ("Unscaled", "with_masks", r"2 replicas that get the same examples .* divide its loss by tf\.distribute"),
     ],
 )
 def test_what_cannot_be_known_is_unprovable_with_the_reason(tf: Any, kind: str, layers: str, says: str) -> None:
     of = trained(tf, kind, layers, 2)
     with pytest.raises(Unprovable, match=says):
         run_reference(of, capture(of.model, of.optimizer))
+
+
+def test_a_step_that_does_not_tell_its_loss_is_bad_usage(tf: Any) -> None:
+    of = trained(tf, "Silent", "plain", 2)
+    with pytest.raises(UsageError, match="its train_step returns no 'loss', expected a dict with one"):
+        make_step(of)(*placed(of, *BATCHES[0]))
 
 
 def test_what_xla_compiles_cannot_be_held_against_the_same_uncompiled(tf: Any) -> None:

@@ -126,12 +126,13 @@ class OwnTrainedDevice(SingleDevice):
         first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
         same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
         own, told = self.start(start), self._told
-        of_each = self._gradients(same, own)
-        self._told = 1
-        [alone], [whole] = self._gradients(first, own[:1]), self._gradients(same, own[:1])
-        draws = self._draws(first, own[:1])
-        self.start(moved)
-        noise = map(distance, alone, self._gradients(first, own[:1])[0])
+        with _without_dropout(self._model):
+            of_each = self._gradients(same, own)
+            self._told = 1
+            [alone], [whole] = self._gradients(first, own[:1]), self._gradients(same, own[:1])
+            draws = self._draws(first, own[:1])
+            self.start(moved)
+            noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
         allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
 
         def near(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
@@ -179,6 +180,21 @@ class OwnTrainedDevice(SingleDevice):
 
     def _refuse(self, does: str) -> None:
         self._lockstep.refuse(f"{self._subject} {does}, so that the reference cannot make the same update")
+
+
+@contextlib.contextmanager
+def _without_dropout(model: Any) -> Iterator[None]:
+    """While entered, Keras' layers of dropout and noise hand on what they get: how large a share is does not hang on
+    them, and the masks of a whole batch are others than those of its parts."""
+    places = [(layer, name) for layer in model._flatten_layers() for name in ("rate", "stddev") if hasattr(layer, name)]
+    before = [getattr(layer, name) for layer, name in places]
+    for layer, name in places:
+        setattr(layer, name, 0.0)
+    try:
+        yield
+    finally:
+        for (layer, name), value in zip(places, before, strict=True):
+            setattr(layer, name, value)
 
 
 _ALONE = "and the reference knows what the optimizer does alone"
