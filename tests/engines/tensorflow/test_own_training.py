@@ -10,6 +10,7 @@ import pytest
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.own_training import must_have_a_place
 from harness.engines.tensorflow.reference import continue_reference, run_reference
+from harness.engines.tensorflow.reference.own_update import OwnTrainedDevice
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.train_step import begin_loss_anew
 from harness.errors import Unprovable, Unsupported, UsageError
@@ -90,6 +91,18 @@ def test_a_step_whose_replicas_each_add_a_whole_gradient_is_found_wherever_there
     found = faults(trained(tf, kind, layers, n, momentum=0.9))
     assert bool(found) is (n > 1)
     assert n == 1 or "away from the single-device reference" in found[0]
+
+
+def test_clipping_what_each_replica_has_is_no_other_scale(tf: Any) -> None:
+    of = trained(tf, "TrainedByItself", "plain", 2, clipnorm=0.01)
+    device = OwnTrainedDevice(of)
+    start = [state.copies[0] for state in capture(of.model, of.optimizer)]
+    device.settle_scale(start, start, BATCHES[0], 1e-3)
+    assert device._factor == 1
+    of = trained(tf, "Unscaled", "plain", 2, clipnorm=0.01)
+    device = OwnTrainedDevice(of)
+    device.settle_scale(start, start, BATCHES[0], 1e-3)
+    assert device._factor == 0.5
 
 
 def test_adam_that_hides_how_large_a_gradient_is_does_not_hide_it_from_the_gate(tf: Any) -> None:

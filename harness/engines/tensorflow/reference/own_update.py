@@ -84,6 +84,7 @@ class OwnTrainedDevice(SingleDevice):
             del self._optimizer.apply
             for variable, value in zip(self._trained_variables, self._before, strict=True):
                 variable.assign(value)
+            self._before, self._after = [], None  # copies of all of it
 
     def _hand_over(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Stands for `optimizer.apply` while shares are run."""
@@ -125,7 +126,8 @@ class OwnTrainedDevice(SingleDevice):
             return
         first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
         same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
-        own, told = self.start(start), self._told
+        own, told, clip = self.start(start), self._told, self._clip
+        self._clip = None  # of n equal gradients, each a share, clipping leaves another sum than of the whole
         with _without_dropout(self._model):
             of_each = self._gradients(same, own)
             self._told = 1
@@ -133,6 +135,7 @@ class OwnTrainedDevice(SingleDevice):
             draws = self._draws(first, own[:1])
             self.start(moved)
             noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
+        self._clip = clip
         allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
 
         def near(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
