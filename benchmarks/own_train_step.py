@@ -1,13 +1,13 @@
 """A model with a train_step of its own, complete: it trains on smoothed labels. Copy this file next to your code.
 
-Model.fit calls train_step, so it is measured under that loop, on any data that fit it:
+The custom loop calls train_step on every replica, and so does Model.fit (--loop fit), on any data that fit it:
 
-    python -m harness sweep --model benchmarks.own_train_step:make_model --loop fit --strategy mirrored --replicas 1,2
+    python -m harness sweep --model benchmarks.own_train_step:make_model --strategy none,mirrored --replicas 1,2
 
-The harness compiles it with the cell's optimizer, as it compiles every model. What the step should compute nobody but
-the model knows, so its trials are `unproved`: replicas agree, every update is applied, losses are finite, and that is
-all that is shown. As a step or a script of your own (benchmarks/own_step.py, benchmarks/own_script.py) it is held
-against itself run uncompiled.
+The harness compiles it with the cell's optimizer, as it compiles every model. Its first updates, and one after the last
+window, are held against the same train_step run uncompiled on one device, each replica's part by itself. Replicas that
+get the same examples must do together what one does by itself: without the division by the number of replicas below,
+it is a `wrong_result` wherever there are two.
 """
 
 import keras
@@ -28,7 +28,7 @@ class Smoothed(keras.Model):
             smooth = (1 - SMOOTHING) * tf.one_hot(tf.cast(y, tf.int32), classes) + SMOOTHING / classes
             loss = tf.reduce_mean(keras.losses.categorical_crossentropy(smooth, logits, from_logits=True))
             # the optimizer adds gradients up over replicas
-            of_share = loss / tf.distribute.get_strategy().num_replicas_in_sync
+            of_share = self.optimizer.scale_loss(loss / tf.distribute.get_strategy().num_replicas_in_sync)
         gradients = tape.gradient(of_share, self.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         return {"loss": loss}

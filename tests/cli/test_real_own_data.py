@@ -163,24 +163,45 @@ def test_its_record_tells_what_the_input_is_made_of_and_what_it_is_counted_in(te
         assert trial.executed.input[:2] == ["TensorSlice", "Cache"]
 
 
-def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_unproved_and_no_other_loop_takes_it(
-    folder: Path,
-) -> None:
-    asked = ["--strategy=none,mirrored", "--replicas=1,2", "--loop=custom,fit"]
-    run("sweep", *ASKED, *asked, "--model=benchmarks.own_train_step:make_model", folder=folder)
+TRAINED = "tests.engines.tensorflow.own_trained"
+OWN_STEP = "benchmarks.own_train_step:make_model"
+
+
+def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_proved_in_either_loop(folder: Path) -> None:
+    asked = ["--strategy=none,mirrored", "--replicas=2,3", "--loop=custom,fit"]
+    run("sweep", *ASKED, *asked, f"--model={OWN_STEP}", folder=folder)
     trials = only_run(folder / "results").trials
-    assert {(trial.cell.strategy, trial.cell.replicas) for trial in trials} == {
-        *(("none", 1), ("mirrored", 1), ("mirrored", 2))
+    assert {(trial.cell.strategy, trial.cell.replicas, trial.cell.get("loop")) for trial in trials} == {
+        (*of, loop) for of in (("none", 1), ("mirrored", 2), ("mirrored", 3)) for loop in ("custom", "fit")
     }
     for trial in trials:
-        if trial.cell.get("loop") == "custom":
-            assert trial.status == "unsupported"
-            assert trial.reason == "the model has its own train_step, which only Model.fit calls; use --loop fit"
-        else:
-            assert trial.status == "unproved"
-            assert "update: the model trains by its own train_step, which the reference does not know" in trial.reason
-            assert (trial.checks.replicas_agree, trial.checks.loss_finite) == (True, True)
-            assert trial.checks.updates_applied == trial.checks.updates_scheduled
+        assert (trial.status, trial.reason, trial.checks.complete) == ("ok", None, True)
+
+
+@pytest.mark.parametrize("model", [OWN_STEP, f"{TRAINED}:metered"])
+def test_two_workers_train_by_it_and_the_loss_of_both_is_the_one_that_is_reported(folder: Path, model: str) -> None:
+    asked = ["--strategy=multi_worker_mirrored", "--workers=2", "--replicas=2"]
+    run("sweep", *ASKED, *asked, f"--model={model}", folder=folder)
+    for trial in only_run(folder / "results").trials:
+        assert (trial.status, trial.reason, trial.checks.loss) == ("ok", None, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "alone", "says"),
+    [
+        ("unscaled", "ok", "away from the single-device reference"),
+        ("idle", "wrong_result", "updates were scheduled and 0 were applied"),
+    ],
+)
+def test_a_train_step_that_adds_up_too_much_is_a_wrong_result_of_two_replicas_and_one_that_updates_nothing_of_any(
+    folder: Path, model: str, alone: str, says: str
+) -> None:
+    asked = ["--strategy=none,mirrored", "--replicas=2", "--loop=custom,fit"]
+    run("sweep", *ASKED, *asked, f"--model={TRAINED}:{model}", folder=folder)
+    for trial in only_run(folder / "results").trials:
+        several = trial.cell.replicas_in_sync > 1
+        assert trial.status == ("wrong_result" if several else alone)
+        assert not several or says in str(trial.reason)
 
 
 def swept(folder: Path, data: str, model: str = "own_table:model") -> "tuple[int, str]":

@@ -18,9 +18,8 @@ from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessMod
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.trace import tracer_of
-from harness.engines.tensorflow.training import build, own_training
+from harness.engines.tensorflow.training import build
 from harness.engines.tensorflow.workloads import built_text
-from harness.errors import Unprovable
 from harness.protocol.engine import KnownStep, Pace, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
@@ -41,9 +40,6 @@ class TensorFlowTrainer:
         name = request.instrument
         self._loop = instrument_of(self._training, name) if name else loops()[cell.loop].build(self._training)
         self._raw = RawVariables(self._training.model, self._training.optimizer)
-        model = self._training.model
-        self._own = "" if isinstance(model, StatelessModel) else own_training(model)
-        """What of Keras' training the model has its own of."""
         self._needs_no_others = False
         """Whether it was tried that a late update can be proved by what this process knows."""
         self._in_turn = itertools.cycle(self._training.late_batches)
@@ -120,8 +116,6 @@ class TensorFlowTrainer:
 
     def _must_have_a_reference(self) -> None:
         """Raises Unprovable where nothing can be held against the step, with the reason."""
-        if self._own:
-            raise Unprovable(f"the model trains by its own {self._own}, which the reference does not know")
         self._raw.must_be_as_built()
 
     def run(self, pace: Pace) -> None:

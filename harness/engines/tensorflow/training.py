@@ -14,6 +14,7 @@ from harness.engines.tensorflow.data.pipeline import ahead_on_device, fetching, 
 from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
+from harness.engines.tensorflow.own_training import must_have_a_place, own_training
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
@@ -38,9 +39,6 @@ from harness.trial.examples import late_labels
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-FIT = "fit"
-"""The loop that Keras drives, by the model's own methods."""
 
 
 @dataclass(frozen=True)
@@ -202,8 +200,7 @@ def build(request: Request) -> Training:
     loss = loss_of(model, by_share=not cell.mesh)
     check_targets(model, targets := batches[0][1])
     several = classes_of(model, targets) if isinstance(loss, LossOfSeveral) else None
-    if (own := own_training(model)) and cell.loop != FIT:
-        raise Unsupported(f"the model has its own {own}, which only Model.fit calls; use --loop {FIT}")
+    must_have_a_place(request, own_training(model))
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
@@ -286,18 +283,6 @@ def build_model(
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         optimizer.build(model.trainable_variables)
     return model, optimizer
-
-
-def own_training(model: Any) -> str:
-    """What of Keras' training a model's class has its own of: `train_step`, `compute_loss`; empty without any."""
-    return " and ".join(name for name in ("train_step", "compute_loss") if has_its_own(model, name))
-
-
-def has_its_own(model: Any, name: str) -> bool:
-    """Whether the model's class has its own of a method of keras.Model."""
-    import keras
-
-    return getattr(type(model), name) is not getattr(keras.Model, name)
 
 
 def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:

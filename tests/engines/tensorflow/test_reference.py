@@ -26,12 +26,13 @@ BATCHES = [
 ]
 
 
-def training(tf: Any, layers: Callable[[], list[Any]], n: int, **options: Any) -> Any:
-    """A model of `layers` and a last one on n devices; `options` are the optimizer's."""
+def training(tf: Any, layers: Callable[[], list[Any]], n: int, of: Any = None, **options: Any) -> Any:
+    """A model of `layers` and a last one on n devices, `of` a kind of keras.Sequential; `options` are the
+    optimizer's."""
     import keras
 
     def build(*_: Any) -> Any:
-        model = keras.Sequential([keras.Input((8,)), *layers(), keras.layers.Dense(CLASSES, dtype="float32")])
+        model = (of or keras.Sequential)([keras.Input((8,)), *layers(), keras.layers.Dense(CLASSES, dtype="float32")])
         kind = getattr(keras.optimizers, options.get("kind", "SGD"))
         given = {name: value for name, value in options.items() if name not in ("kind", "precision", "rate")}
         rate = options["rate"]() if "rate" in options else 0.05

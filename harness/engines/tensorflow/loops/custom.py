@@ -9,8 +9,10 @@ from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
 from harness.engines.tensorflow.loops._several_steps import SeveralSteps
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
+from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.plants import Planted, no_place, planted
 from harness.engines.tensorflow.state import capture, copies_of
+from harness.engines.tensorflow.train_step import begin_loss_anew, own_replica_step
 from harness.engines.tensorflow.training import share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
@@ -51,6 +53,7 @@ class CustomLoop(Loop):
             self._plant.window_ends(loss.wait)
             self._example = batch
             pace.end(loss)
+            begin_loss_anew(self._training.model)
             windows += 1
             if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
                 self._calibrate(batches)
@@ -77,6 +80,7 @@ class CustomLoop(Loop):
         hand has another type than what an iterator gives, and the step would be compiled anew.
         """
         training = self._training
+        begin_loss_anew(training.model)
         if self._several is not None:
             given = itertools.repeat(on_replicas(training, x, y)) if training.source.on_device else self.late_in_turn()
             return LossInShares(training, self._several.make(1, given))
@@ -101,9 +105,9 @@ class CustomLoop(Loop):
                 copy.assign(value)
 
     @property
-    def alone(self) -> Callable[[], None]:
-        """The pass with the last batch."""
-        return self._alone
+    def alone(self) -> Callable[[], None] | None:
+        """The pass with the last batch; there is none of a model whose own train_step makes the update as well."""
+        return None if own_training(self._training.model) else self._alone
 
     def _alone(self) -> None:
         """Forward and backward on this process's replicas with the last batch, to its end: nothing is reduced, and no
@@ -183,10 +187,12 @@ def make_step(training: "Training", plant: Planted | None = None, gradients_of: 
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return plant.after_update(loss, model.trainable_variables)
 
+    of_replica = own_replica_step(training, plant) if own_training(model) else replica_step
+
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
         with training.placement():
-            return strategy.run(replica_step, args=(x, y))
+            return strategy.run(of_replica, args=(x, y))
 
     return step
 

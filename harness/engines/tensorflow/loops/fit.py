@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
-from harness.engines.tensorflow.training import has_its_own
-from harness.engines.tensorflow.workloads import LossOfSeveral
+from harness.engines.tensorflow.train_step import compile_as_asked, refuse_own_compile
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
 
@@ -31,22 +30,15 @@ class FitLoop(Loop):
             )
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
-        if has_its_own(training.model, "compile"):
-            raise Unsupported(
-                "loop 'fit': the model has its own compile, whose optimizers and losses the cell's would replace; "
-                "measure it as a step or a script of your own (--step)"
-            )
+        refuse_own_compile(training.model, "fit")
         self._a_call = training.cell.steps_per_execution
         if self._a_call > 1 and training.source.on_device:
             raise Unsupported(
                 f"loop 'fit': of '{training.source.name}' Keras makes no two steps in one call, since that takes a "
                 "tf.data iterator; use --loop custom, or other data"
             )
-        loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
         with training.strategy.scope():
-            # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
-            compiled = {"loss": loss, "jit_compile": training.cell.xla, "steps_per_execution": self._a_call}
-            training.model.compile(optimizer=training.optimizer, **compiled)
+            compile_as_asked(training, training.model, training.optimizer, self._a_call)
         training.model.make_train_function()
         self._step: Callable[[Any], Any] = training.model.train_function
         """What Keras made to call for each step: (iterator) -> the step's metrics."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.arithmetic import arithmetic_of, coarsest_arithmetic
+from harness.engines.tensorflow.reference.own_update import single_device
 from harness.engines.tensorflow.reference.replica_context import in_sync
 from harness.engines.tensorflow.reference.runs import must_be_built_alike, run_updates
 from harness.engines.tensorflow.reference.sight import SummedGradients, faulty_states
@@ -27,7 +28,7 @@ from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import apart
 from harness.trial.array_cache import cached_arrays
-from harness.trial.judgement import FEW, sight_of
+from harness.trial.judgement import FEW, STATE_TOLERANCE, sight_of
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ def _compute(
     arithmetic = coarsest_arithmetic(training)
     fused = (arithmetic in FUSED_OTHERWISE or len(spans) > 1) and training.cell.device != "tpu"
     with tf.device(training.devices.reference or training.devices.names[0]):
-        device = SingleDevice(training, traced)
+        device = single_device(training, traced)
+        if not traced:
+            _settle_scale(device, training, *spans[0])
         updates: list[SummedGradients] = []
         exact = [run_updates(device, initial, given, _first_copies(initial), updates) for initial, given in spans]
         perturbed: list[list[PerturbedRun]] = [[] for _ in spans]
@@ -191,6 +194,21 @@ def _compute(
         return references
 
 
+def _settle_scale(
+    device: SingleDevice, training: Training, initial: Sequence[VariableState], batches: Sequence[Batch]
+) -> None:
+    """As SingleDevice.settle_scale, at the first update. Where that cannot be known no late update is proved either."""
+    import numpy as np
+
+    arithmetic, generator = coarsest_arithmetic(training), np.random.default_rng(training.request.seed)
+    moved = perturbed_start(initial, arithmetic, generator)
+    try:
+        device.settle_scale(_first_copies(initial), moved, batches[0], STATE_TOLERANCE[arithmetic])
+    except Unprovable as error:
+        training.unprovable.append(str(error))
+        raise
+
+
 def _first_copies(initial: Sequence[VariableState]) -> "list[Array]":
     return [state.copies[0] for state in initial]
 
@@ -202,7 +220,9 @@ def _must_be_built_alike(training: Training, initial: Sequence[VariableState], r
     gc.collect()  # a third model has room where the second was: a model lies in cycles
     try:
         with tf.device(training.devices.reference or training.devices.names[0]):
-            must_be_built_alike(SingleDevice(training), initial, training.batches[0], reference)
+            again = single_device(training)
+            _settle_scale(again, training, initial, training.batches)
+            must_be_built_alike(again, initial, training.batches[0], reference)
     except Unprovable as error:
         training.unprovable.append(str(error))
         raise

@@ -75,10 +75,12 @@ class _Share(threading.Thread):
 
 
 class Lockstep:
-    """Runs the shares of a model whose untrained `variables` are each share's own."""
+    """Runs the shares of a model whose untrained `variables` are each share's own, and, within a run, those that
+    `passing` gives."""
 
-    def __init__(self, variables: Sequence[Any]) -> None:
-        self._variables = variables
+    def __init__(self, variables: Sequence[Any], passing: Callable[[], Sequence[Any]] = tuple) -> None:
+        self._variables = self._of_share = variables
+        self._passing = passing
         self._running: _Share | None = None
         self._met: list[Any] = []
         """What each meeting of the last run gave."""
@@ -98,14 +100,18 @@ class Lockstep:
             self._put(own[0])
             return [(compute(0), self._state())]
         self._met = []
+        passing = self._passing()
+        self._of_share = [*self._variables, *passing]
+        begun = [variable.numpy() for variable in passing]
         shares = [_Share(self._as_replica(compute, i, len(own))) for i in range(len(own))]
         try:
-            states = self._in_turns(shares, [list(values) for values in own])
+            states = self._in_turns(shares, [[*values, *begun] for values in own])
         finally:
-            self._running = None
+            self._running, self._of_share = None, self._variables
             for share in shares:
                 share.give_up()
-        return [(share.result, state) for share, state in zip(shares, states, strict=True)]
+        kept = len(self._variables)
+        return [(share.result, state[:kept]) for share, state in zip(shares, states, strict=True)]
 
     def _in_turns(self, shares: list[_Share], states: "list[list[Array]]") -> "list[list[Array]]":
         got: Any = None
@@ -156,11 +162,11 @@ class Lockstep:
         raise Unprovable(why)
 
     def _put(self, values: "Sequence[Array]") -> None:
-        for variable, value in zip(self._variables, values, strict=True):
+        for variable, value in zip(self._of_share, values, strict=True):
             variable.value.assign(value)
 
     def _state(self) -> "list[Array]":
-        return [variable.numpy() for variable in self._variables]
+        return [variable.numpy() for variable in self._of_share]
 
     def _as_replica(self, compute: Callable[[int], Any], index: int, count: int) -> Callable[[], Any]:
         """`compute(index)` on the caller's device, as one of `count` replicas."""

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.arithmetic import coarsest_arithmetic
-from harness.engines.tensorflow.reference.update import Share, SingleDevice, dense_gradient
+from harness.engines.tensorflow.reference.own_update import single_device
+from harness.engines.tensorflow.reference.update import Share, dense_gradient
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.protocol.state import VariableState
@@ -31,7 +32,7 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
     if training.cell.workers == 1 or training.cell.asynchronous or not any(by_replica := _differs_by_replica(training)):
         return
     with tf.device(training.devices.reference or training.devices.names[0]):
-        device = SingleDevice(training)
+        device = single_device(training)
         taken = device.start([state.copies[0] for state in before])
         own = training.cell.replicas
         far = [_moved(values, by_replica) if r >= own else values for r, values in enumerate(taken)]

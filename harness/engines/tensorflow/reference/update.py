@@ -1,7 +1,8 @@
 """One update on one device: what each replica's share of a global batch gives, and what the sum of it does."""
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,8 @@ class SingleDevice:
     def __init__(self, training: Training, traced: bool = False) -> None:
         self._training = training
         self._traced = traced
+        self._told = in_sync(training)
+        """How many replicas a share hears of."""
         with said_to_be_in_sync(in_sync(training)):
             self._model, self._optimizer = build_model(
                 training.workload, training.cell, training.classes, training.request.seed
@@ -91,7 +94,7 @@ class SingleDevice:
         def share(i: int) -> Any:
             return self._on_share(self._gradients_of, batch, i, len(own))
 
-        with said_to_be_in_sync(in_sync(self._training)), self._lockstep.aggregated():
+        with self._as_replicas():
             try:
                 computed = self._lockstep.run(share, own)
             except Exception as error:  # Keras raises what it likes for what a layer raised
@@ -118,14 +121,31 @@ class SingleDevice:
         self.shares(batch, own)
 
         def share(i: int) -> Any:
-            program = tf.function(share_gradients(self._training, self._model, self._optimizer), autograph=False)
+            program = tf.function(self._function(), autograph=False)
             return self._on_share(program, batch, i, len(own))
 
-        with said_to_be_in_sync(in_sync(self._training)), self._lockstep.aggregated():
+        with self._as_replicas():
             for i in range(len(own)):
                 _, gradients = self._lockstep.again(share, i, own)
                 found.append(self._handed_over(gradients))
         return self._dense(_summed(found))
+
+    @contextlib.contextmanager
+    def _as_replicas(self) -> Iterator[None]:
+        """While entered, shares hear what replicas hear."""
+        with said_to_be_in_sync(self._told), self._lockstep.aggregated():
+            yield
+
+    def _function(self) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
+        """(x, y) of a share -> its part of the loss, gradients."""
+        return share_gradients(self._training, self._model, self._optimizer)
+
+    def settle_scale(self, start: "Sequence[Array]", moved: "Sequence[Array]", batch: Batch, tolerance: float) -> None:
+        """Find out what share of an update a replica is to have, where that is not the harness' own to say.
+
+        Of each trained weight a gradient may differ by `tolerance` of it, and by what it differs at `moved`, the values
+        of `start` with a little noise.
+        """
 
     def apply(self, shares: Sequence[Share]) -> "list[Array]":
         """One step of the optimizer with the sum of the shares' gradients, which it returns as arrays."""
@@ -177,7 +197,7 @@ class SingleDevice:
         """Forward and backward of one share: (x, y) -> (its part of the loss, gradients)."""
         import tensorflow as tf
 
-        gradients_of = share_gradients(self._training, self._model, self._optimizer)
+        gradients_of = self._function()
         # XLA draws other random numbers from the same seed, so what is compiled is held against what is compiled.
         xla = self._training.cell.xla
         if not (xla or self._traced):

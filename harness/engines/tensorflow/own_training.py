@@ -1,0 +1,38 @@
+"""What of Keras' training a model has its own of, a `train_step` or `compute_loss`, and where that can train it."""
+
+from typing import Any
+
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
+
+
+def own_training(model: Any) -> str:
+    """What of Keras' training a model's class has its own of: `train_step`, `compute_loss`; empty without any."""
+    return " and ".join(name for name in ("train_step", "compute_loss") if has_its_own(model, name))
+
+
+def has_its_own(model: Any, name: str) -> bool:
+    """Whether the model's class has its own of a method of keras.Model."""
+    import keras
+
+    return getattr(type(model), name) is not getattr(keras.Model, name)
+
+
+def must_have_a_place(request: Request, own: str) -> None:
+    """Raises Unsupported where nothing calls a model's `own` train_step or compute_loss; it may have none."""
+    cell = request.training
+    if not own:
+        return
+    has = f"the model has its own {own}"
+    if cell.asynchronous or cell.mesh:
+        raise Unsupported(
+            f"strategy '{cell.strategy}': {has}, and there the harness makes the updates itself; use --strategy "
+            "mirrored, or multi_worker_mirrored"
+        )
+    if request.instrument:
+        raise Unsupported(f"instrument '{request.instrument}': {has}, of which no part can be left out")
+    if cell.xla and cell.loop != "fit":
+        raise Unsupported(
+            f"xla: {has}, in which forward, backward and update are one, and loop '{cell.loop}' compiles forward and "
+            "backward alone; use --loop fit, or --xla false"
+        )

@@ -1,0 +1,208 @@
+"""Updates by a model's own train_step or compute_loss, share by share and without tf.distribute.
+
+The step hands its gradients to the model's optimizer itself, and goes on when weights are updated. So that is where the
+shares meet: each brings its gradients, the optimizer is given their sum, and then each goes on. What it computes is the
+model's own, so what would be right has to be asked of the model, too: `settle_scale`.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.engines.tensorflow.own_training import own_training
+from harness.engines.tensorflow.reference.lockstep import Lockstep
+from harness.engines.tensorflow.reference.update import SingleDevice, summed_gradient, times_gradient
+from harness.engines.tensorflow.server_state import StatelessModel
+from harness.engines.tensorflow.structures import Batch
+from harness.engines.tensorflow.train_step import begin_loss_anew, compile_as_asked, loss_of_train_step
+from harness.engines.tensorflow.training import Training
+from harness.errors import Unprovable
+from harness.trial.judgement import NOISE_FACTOR
+from harness.trial.norms import distance, length
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+def single_device(training: Training, traced: bool = False) -> SingleDevice:
+    """A second model of a training's cell, which is updated as the model is: by the harness' step, or by its own."""
+    stateless = isinstance(training.model, StatelessModel)
+    if stateless or not own_training(training.model):
+        return SingleDevice(training, traced)
+    if training.cell.xla:
+        raise Unprovable(
+            f"the model trains by its own {own_training(training.model)}, which the reference does not compile with XLA"
+        )
+    return OwnTrainedDevice(training, traced)
+
+
+class OwnTrainedDevice(SingleDevice):
+    """One whose model makes its updates itself. Shares are traced where there is one alone: several meet in a step."""
+
+    def __init__(self, training: Training, traced: bool = False) -> None:
+        super().__init__(training, traced and training.cell.replicas_per_update == 1)
+        compile_as_asked(training, self._model, self._optimizer)
+        self._lockstep = Lockstep(self._model.non_trainable_variables, lambda: self._model.metrics_variables)
+        self._share = threading.local()
+        """`gradients` that the share of this thread has handed over, None before."""
+        self._factor = 1.0
+        """What of its gradients counts of each share."""
+        self._before: list[Array] = []
+        self._after: list[Array] | None = None
+        """Trained weights and optimizer state before shares were run, and once the optimizer was given their sum."""
+
+    def trace(self) -> None:
+        """Of one share alone."""
+        if self._replicas == 1:
+            super().trace()
+
+    def _function(self) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
+        def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
+            self._share.gradients = None
+            begin_loss_anew(self._model)
+            loss = loss_of_train_step(self._model, x, y) / self._replicas
+            if self._share.gradients is None:
+                self._refuse("hands the optimizer no gradients")
+            return loss, self._share.gradients
+
+        return gradients_of
+
+    @contextlib.contextmanager
+    def _as_replicas(self) -> Iterator[None]:
+        """Shares meet where they call the optimizer, and what it did to weights and to its own state is taken back."""
+        self._before, self._after = self._trained(), None
+        self._optimizer.apply = self._hand_over
+        try:
+            with super()._as_replicas():
+                yield
+            if self._after is not None and not _same(self._trained(), self._after):
+                raise Unprovable(f"{self._subject} changes trained weights after the optimizer has, {_ALONE}")
+        finally:
+            del self._optimizer.apply
+            for variable, value in zip(self._trained_variables, self._before, strict=True):
+                variable.assign(value)
+            self._before, self._after = [], None  # copies of all of it
+
+    def _hand_over(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
+        """Stands for `optimizer.apply` while shares are run."""
+        import tensorflow as tf
+
+        weights = self._model.trainable_variables
+        places = {id(known): place for place, weight in enumerate(weights) for known in (weight, weight.value)}
+        gradients: list[Any] = [None] * len(weights)
+        if self._share.gradients is not None:
+            self._refuse("updates weights more than once")
+        for gradient, weight in zip(grads, trainable_variables or weights, strict=True):
+            if id(weight) not in places:
+                self._refuse("hands the optimizer what is no trained weight of the model")
+            gradients[places[id(weight)]] = times_gradient(gradient, self._factor)
+        if not tf.inside_function() and not _same(self._trained(), self._before):
+            self._refuse(f"changes trained weights before the optimizer does, {_ALONE}")
+        self._share.gradients = gradients
+        self._lockstep.meet(self._handed_over(gradients), self._apply_together)
+
+    def _apply_together(self, of_shares: list[Any]) -> None:
+        import tensorflow as tf
+
+        summed = [summed_gradient(parts) for parts in zip(*of_shares, strict=True)]
+        type(self._optimizer).apply(self._optimizer, summed, self._model.trainable_variables)
+        self._after = None if tf.inside_function() else self._trained()
+
+    def settle_scale(self, start: "Sequence[Array]", moved: "Sequence[Array]", batch: Batch, tolerance: float) -> None:
+        """Replicas that all get the same part of a batch must together do what one does that is alone, with that part
+        or with all of it: the first where the step divides by the number of replicas or by the size of its part, the
+        second where it divides by a global batch that it knows.
+
+        Where they do neither each share is trained on as by one that is alone, and their mean is what is right.
+        """
+        import numpy as np
+        import tensorflow as tf
+
+        count = self._replicas
+        if count == 1:
+            return
+        first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
+        same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
+        own, told, clip = self.start(start), self._told, self._clip
+        self._clip = None  # of n equal gradients, each a share, clipping leaves another sum than of the whole
+        with _without_dropout(self._model):
+            of_each = self._gradients(same, own)
+            self._told = 1
+            [alone], [whole] = self._gradients(first, own[:1]), self._gradients(same, own[:1])
+            draws = self._draws(first, own[:1])
+            self.start(moved)
+            noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
+        self._clip = clip
+        allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
+
+        def near(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
+            return all(distance(a, b) <= most for a, b, most in zip(some, others, allowed, strict=True))
+
+        if not all(near(of_each[0], other) for other in of_each[1:]):
+            raise Unprovable(
+                f"replicas that get the same examples do different things by {self._subject}, as where it asks which "
+                "replica it is on, so that nothing can be said of what would be right"
+            )
+        together = [sum(parts[1:], parts[0]) for parts in zip(*of_each, strict=True)]
+        if near(together, alone) or near(together, whole):
+            self._told = told
+            return
+        if draws:
+            raise Unprovable(
+                f"{count} replicas that get the same examples do not do together what {self._subject} does by itself, "
+                "and it draws at random, so that nothing can be said of what would be right: divide its loss by "
+                "tf.distribute.get_strategy().num_replicas_in_sync"
+            )
+        self._factor = 1 / count
+
+    def _gradients(self, batch: Batch, own: "Sequence[list[Array]]") -> "list[list[Array]]":
+        """Of each share, by weight."""
+        return [self._dense(share.gradients) for share in self.shares(batch, own)]
+
+    def _draws(self, batch: Batch, own: "Sequence[list[Array]]") -> bool:
+        """Whether a share leaves behind another state of a generator than it found: a whole number that moves."""
+        import numpy as np
+
+        [share] = self.shares(batch, own)
+        found = zip(share.statistics, own[0], strict=True)
+        return any(np.issubdtype(now.dtype, np.integer) and not np.array_equal(now, was) for now, was in found)
+
+    @property
+    def _trained_variables(self) -> list[Any]:
+        return [*self._model.trainable_variables, *self._optimizer.variables]
+
+    def _trained(self) -> "list[Array]":
+        return [variable.numpy() for variable in self._trained_variables]
+
+    @property
+    def _subject(self) -> str:
+        return f"the model's own {own_training(self._model)}"
+
+    def _refuse(self, does: str) -> None:
+        self._lockstep.refuse(f"{self._subject} {does}, so that the reference cannot make the same update")
+
+
+@contextlib.contextmanager
+def _without_dropout(model: Any) -> Iterator[None]:
+    """While entered, Keras' layers of dropout and noise hand on what they get: how large a share is does not hang on
+    them, and the masks of a whole batch are others than those of its parts."""
+    places = [(layer, name) for layer in model._flatten_layers() for name in ("rate", "stddev") if hasattr(layer, name)]
+    before = [getattr(layer, name) for layer, name in places]
+    for layer, name in places:
+        setattr(layer, name, 0.0)
+    try:
+        yield
+    finally:
+        for (layer, name), value in zip(places, before, strict=True):
+            setattr(layer, name, value)
+
+
+_ALONE = "and the reference knows what the optimizer does alone"
+
+
+def _same(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
+    """Bit for bit, so that what is no number is the same as itself."""
+    return all(a.tobytes() == b.tobytes() for a, b in zip(some, others, strict=True))

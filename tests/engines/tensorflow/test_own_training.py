@@ -1,0 +1,156 @@
+"""A model that trains by its own train_step or compute_loss is held against the same one by itself: what is right is
+proved, what is wrong is found, and of what cannot be known the reason is told."""
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.loops.custom import LossInShares, make_step
+from harness.engines.tensorflow.own_training import must_have_a_place
+from harness.engines.tensorflow.reference import continue_reference, run_reference
+from harness.engines.tensorflow.reference.own_update import OwnTrainedDevice
+from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.train_step import begin_loss_anew
+from harness.errors import Unprovable, Unsupported, UsageError
+from harness.protocol.state import Reference
+from harness.trial.judgement import check_mean_losses, check_update
+from tests.engines.tensorflow.test_reference import BATCH, BATCHES, placed, training
+from tests.engines.tensorflow.test_reference_again import of_one_process
+from tests.record.examples import cell
+
+
+def trained(tf: Any, model: str, layers: str, n: int, **options: Any) -> Any:
+    """A training of a kind of model on n devices."""
+    own = importlib.import_module("tests.engines.tensorflow.own_trained")  # it imports TensorFlow
+    of = of_one_process(training(tf, getattr(own, layers), n, of=getattr(own, model), **options))
+    precision = options.get("precision", "float32")
+    of.cell = cell(
+        strategy="mirrored", replicas=n, batch_size=BATCH // n, global_batch_size=BATCH, optimizer="sgd",
+        precision=precision,
+    )  # fmt: skip
+    return of
+
+
+def faults(of: Any) -> list[str]:
+    """What is wrong with two updates by the custom loop and with a late one."""
+    step, states, losses = make_step(of), [capture(of.model, of.optimizer)], []
+    for x, y in [*BATCHES, BATCHES[0]]:
+        begin_loss_anew(of.model)
+        losses.append(LossInShares(of, step(*placed(of, x, y))).own())
+        states.append(capture(of.model, of.optimizer))
+    first = run_reference(of, states[0])
+    assert min((first.sight or {}).values()) > 1
+    late = continue_reference(of, states[2], BATCHES[0], None)
+
+    def judged(reference: Reference, begun: int, end: int) -> list[str | None]:
+        update = check_update(states[begun + 1 : end + 1], states[begun], reference)
+        return [update.evidence, check_mean_losses(losses[begun:end], reference)]
+
+    return [why for why in (*judged(first, 0, 2), *judged(late, 2, 3)) if why]
+
+
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kind", "layers"),
+    [
+        ("TrainedByItself", "plain"),
+        ("TrainedByItself", "with_statistics"),
+        ("TrainedByItself", "with_synchronised"),
+        ("TrainedByItself", "with_dropout"),
+        ("TrainedByItself", "with_masks"),
+        ("ByContext", "plain"),
+        ("ByContext", "with_synchronised"),
+        ("OfAKnownBatch", "plain"),
+        ("OfAKnownBatch", "with_statistics"),
+        ("OfAKnownBatch", "with_dropout"),
+        ("Averaged", "plain"),
+        ("Partly", "plain"),
+        ("MeteredInShares", "plain"),
+        ("MeteredInShares", "with_dropout"),
+        ("Extended", "with_statistics"),
+    ],
+)
+def test_what_replicas_do_together_as_one_does_by_itself_is_proved(tf: Any, kind: str, layers: str, n: int) -> None:
+    assert faults(trained(tf, kind, layers, n, momentum=0.9)) == []
+
+
+@pytest.mark.parametrize("options", [{"kind": "Adam"}, {"clipnorm": 0.01}, {"precision": "mixed_float16"}])
+def test_it_is_whatever_the_optimizer_does_with_the_gradients(tf: Any, options: dict[str, Any]) -> None:
+    assert faults(trained(tf, "TrainedByItself", "plain", 2, **options)) == []
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("layers", ["plain", "with_synchronised", "with_dropout"])
+@pytest.mark.parametrize("kind", ["Unscaled", "UnscaledPenalty", "Metered"])
+def test_a_step_whose_replicas_each_add_a_whole_gradient_is_found_wherever_there_are_several(
+    tf: Any, kind: str, layers: str, n: int
+) -> None:
+    found = faults(trained(tf, kind, layers, n, momentum=0.9))
+    assert bool(found) is (n > 1)
+    assert n == 1 or "away from the single-device reference" in found[0]
+
+
+def test_clipping_what_each_replica_has_is_no_other_scale(tf: Any) -> None:
+    of = trained(tf, "TrainedByItself", "plain", 2, clipnorm=0.01)
+    device = OwnTrainedDevice(of)
+    start = [state.copies[0] for state in capture(of.model, of.optimizer)]
+    device.settle_scale(start, start, BATCHES[0], 1e-3)
+    assert device._factor == 1
+    of = trained(tf, "Unscaled", "plain", 2, clipnorm=0.01)
+    device = OwnTrainedDevice(of)
+    device.settle_scale(start, start, BATCHES[0], 1e-3)
+    assert device._factor == 0.5
+
+
+def test_adam_that_hides_how_large_a_gradient_is_does_not_hide_it_from_the_gate(tf: Any) -> None:
+    assert "slot" in faults(trained(tf, "Unscaled", "plain", 2, kind="Adam"))[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "says"),
+    [
+        ("Idle", "plain", "train_step hands the optimizer no gradients, so that the reference cannot"),
+        ("Twice", "plain", "train_step updates weights more than once"),
+        ("Clamped", "plain", "train_step changes trained weights after the optimizer has"),
+        ("OnlyTheFirst", "plain", "do different things by the model's own train_step, as where it asks which replica"),
+        ("Unscaled", "with_masks", r"2 replicas that get the same examples .* divide its loss by tf\.distribute"),
+    ],
+)
+def test_what_cannot_be_known_is_unprovable_with_the_reason(tf: Any, kind: str, layers: str, says: str) -> None:
+    of = trained(tf, kind, layers, 2)
+    with pytest.raises(Unprovable, match=says):
+        run_reference(of, capture(of.model, of.optimizer))
+
+
+def test_a_step_that_does_not_tell_its_loss_is_bad_usage(tf: Any) -> None:
+    of = trained(tf, "Silent", "plain", 2)
+    with pytest.raises(UsageError, match="its train_step returns no 'loss', expected a dict with one"):
+        make_step(of)(*placed(of, *BATCHES[0]))
+
+
+def test_what_xla_compiles_cannot_be_held_against_the_same_uncompiled(tf: Any) -> None:
+    of = trained(tf, "TrainedByItself", "plain", 1)
+    of.cell = cell(strategy="none", xla=True, loop="fit")
+    with pytest.raises(Unprovable, match="does not compile with XLA"):
+        run_reference(of, capture(of.model, of.optimizer))
+
+
+@pytest.mark.parametrize(
+    ("asked", "instrument", "says"),
+    [
+        ({"strategy": "parameter_server", "workers": 2, "ps": 1}, "", "^strategy 'parameter_server': .* --strategy"),
+        ({"strategy": "dtensor", "mesh": "batch:2"}, "", "^strategy 'dtensor': .* use --strategy mirrored"),
+        ({"xla": True}, "", "^xla: .*; use --loop fit, or --xla false$"),
+        ({}, "no_update", "^instrument 'no_update': the model has its own train_step"),
+    ],
+)
+def test_where_nothing_calls_it_the_cell_is_unsupported_and_says_what_to_ask_for(
+    asked: dict[str, Any], instrument: str, says: str
+) -> None:
+    request: Any = SimpleNamespace(training=cell(**asked), instrument=instrument)
+    must_have_a_place(request, "")
+    with pytest.raises(Unsupported, match=says):
+        must_have_a_place(request, "train_step")
