@@ -25,7 +25,7 @@ def refuse_own_compile(model: Any, loop: str) -> None:
 
 
 def compile_as_asked(training: "Training", model: Any, optimizer: Any, a_call: int = 1) -> None:
-    """Compile a model with the loss of the training, for Keras' methods and for those that it has in their place; Keras'
+    """Compile a model with the loss of the training, for Keras' methods and for those in their place; Keras'
     train function is to make `a_call` steps in a call."""
     loss = training.loss.each if isinstance(training.loss, LossOfSeveral) else training.loss
     # jit_compile is pinned: Keras' "auto" would compile the base case and not the rest.
