@@ -20,18 +20,21 @@ STRATEGIES = {
     "workers_2": ("multi_worker_mirrored", 1, 2),
 }
 """Strategy, replicas and workers, by name."""
-MODES: dict[str, dict[str, str | bool]] = {
+MODES: dict[str, dict[str, str | int | bool]] = {
     "float32": {},
     "bfloat16": {"precision": "mixed_bfloat16"},
     "float16": {"precision": "mixed_float16"},
     "xla": {"xla": True},
     "fit": {"loop": "fit"},
+    "several_steps": {"steps_per_execution": 3},
 }
-"""What a cell has besides: precision, compilation or loop, by name."""
+"""What a cell has besides: precision, compilation, loop, or steps a call, by name."""
 SIDES = [(strategy, "float32") for strategy in STRATEGIES] + [
-    ("mirrored_2", mode) for mode in MODES if mode != "float32"
+    ("mirrored_2", mode) for mode in ("bfloat16", "float16", "xla", "fit")
 ]
-"""Every strategy, and every mode once."""
+"""Every strategy, and modes once."""
+LATER = [("mirrored_2", "several_steps"), ("workers_2", "several_steps")]
+"""Sides that came later: which model the faults of earlier ones are planted in does not depend on them."""
 FAULTY = (("dense", "adam"), ("no_bias", "sgd"), ("batch_norm", "momentum"))
 """Models and optimizers that faults are planted in."""
 OPTIMIZED = ("dense", "batch_norm")
@@ -80,22 +83,22 @@ def case_of(key: str) -> Case:
 
 def sample(seed: int = 1) -> list[Case]:
     """The cells that are run: in an order in which every beginning is a fair sample of the right and the gross."""
-    right = {Case(model, "adam", *side) for model in NAMES for side in SIDES}
+    right = {Case(model, "adam", *side) for model in NAMES for side in [*SIDES, *LATER]}
     right |= {
         Case(m, o, s, "float32") for o in OPTIMIZERS for m in OPTIMIZED for s in STRATEGIES if _gives_numbers(m, o)
     }
-    faulty = list(_faulty())
+    faulty = [*_faulty(SIDES), *_faulty(LATER)]
     first = sorted(right, key=lambda case: case.key) + [case for case in faulty if case.kind == "gross"]
     then = [case for case in faulty if case.kind == "slight"]
     chance = random.Random(seed)
     return chance.sample(first, len(first)) + chance.sample(then, len(then))
 
 
-def _faulty() -> Iterator[Case]:
-    """Every fault on every side, early and late, the model another one each time."""
+def _faulty(sides: Sequence[tuple[str, str]]) -> Iterator[Case]:
+    """Every fault on every one of the `sides`, early and late, the model another one each time."""
     turn = itertools.count()
     for name, fault in FAULTS.items():
-        for (strategy, mode), start in itertools.product(SIDES, START):
+        for (strategy, mode), start in itertools.product(sides, START):
             first = next(turn)
             models = [FAULTY[(first + i) % len(FAULTY)] for i in range(len(FAULTY))]
             model, optimizer = next(pair for pair in models if _possible(fault, strategy, *pair))

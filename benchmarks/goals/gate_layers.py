@@ -263,3 +263,37 @@ def subclassed() -> keras.Model:
     model = Subclassed()
     model(tf.zeros((1, *SHAPE)))
     return model
+
+
+class TrainedByItself(keras.Model):
+    """Cross-entropy with labels of which a tenth is spread over all classes; a replica takes its share of the mean."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, y = data
+        with tf.GradientTape() as tape:
+            logits = self(x, training=True)
+            smooth = 0.9 * tf.one_hot(tf.cast(y, tf.int32), CLASSES) + 0.1 / CLASSES
+            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(smooth, logits))
+            share = self.optimizer.scale_loss(loss / tf.distribute.get_strategy().num_replicas_in_sync)
+        gradients = tape.gradient(share, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+class WithLossOfItsOwn(keras.Model):
+    """Keras' train_step, on the loss of the model's own."""
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *_: Any, **__: Any) -> Any:
+        loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, y_pred, from_logits=True))
+        return loss / tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def own_train_step() -> keras.Model:
+    inputs = keras.Input(SHAPE)
+    x = layers.BatchNormalization()(layers.Conv2D(8, 3)(inputs))
+    return TrainedByItself(inputs, _logits(layers.Dropout(0.3)(layers.ReLU()(x))))
+
+
+def own_compute_loss() -> keras.Model:
+    inputs = keras.Input(SHAPE)
+    return WithLossOfItsOwn(inputs, _logits(layers.Dense(32, activation="relu")(layers.Flatten()(inputs))))

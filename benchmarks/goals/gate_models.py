@@ -86,7 +86,7 @@ def sequential(k: Any, o: Any) -> dict[str, Callable[[], Layers]]:
 
 BUILT = (
     "residual", "two_branches", "shared_layer", "tied_weights", "attention", "nested", "subclassed",
-    "squeeze_excitation", "transformer_block", "sequence_with_mask",
+    "squeeze_excitation", "transformer_block", "sequence_with_mask", "own_train_step", "own_compute_loss",
 )  # fmt: skip
 """Those that `gate_layers` builds whole."""
 
