@@ -65,6 +65,8 @@ MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
 REPEATING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has several steps in one call")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
+GIVEN, COUNTED = "the batches themselves are given", "the number of an update's shares is given"
+ADDED, UNCUT = "shares are added up on one device", "one device holds whole variables"
 COLLECTIVES = ("collective",)
 PIPELINES = ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
@@ -124,6 +126,7 @@ class Axes(BaseModel):
     )]
     strategy: Annotated[str, Axis(
         works=COLLECTIVES,
+        one_update="one device needs none",
         help="strategies: {names}", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
         rank=lambda name: (name != "none", name), later=False, competes=True, in_program=True, label=in_the_head,
         named=False, always=True, tried=("mirrored", "central_storage"), tried_with={"replicas": 2},
@@ -131,23 +134,27 @@ class Axes(BaseModel):
     )]
     replicas: Annotated[Positive, Axis(
         works=COLLECTIVES,
+        one_update=COUNTED,
         help="replica counts", asked=(1, 2), value=DeviceCount, base=1, depth=6, later=False, competes=True,
         along_curve=True, label=in_the_head, named=False, always=True, tried=(1, 2),
         tried_with={"strategy": "mirrored"}, shown_by=("resources.logical_devices",),
     )]
     workers: Annotated[Positive, Axis(
         works=COLLECTIVES,
+        one_update=COUNTED,
         help="worker counts", asked=(1,), value=DeviceCount, base=1, depth=5, later=False, competes=True,
         along_curve=True, label=in_the_head, tried=(1, 2), tried_with={"strategy": "multi_worker_mirrored"},
         shown_by=("cluster.members",),
     )] = 1
     batch_size: Annotated[Positive, Axis(
         works=FEEDING,
+        one_update=GIVEN,
         help="batch sizes, per replica or global as batch_scope says", asked=(64,), value=Count, depth=3,
         later=False, competes=True, in_program=True, label=in_the_head, named=False, always=True, tried=(8, 16),
         shown_by=PROGRAM,
     )]
     batch_scope: Annotated[BatchScope, Axis(
+        one_update=GIVEN,
         help="per_replica (weak scaling) or global (strong scaling)", asked=("per_replica",), depth=2, later=False,
         apart="a fixed global batch scales in another way than a fixed batch of a replica", takes_turns=True,
         in_program=True, label=in_the_head, tried=("per_replica", "global"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
@@ -158,6 +165,7 @@ class Axes(BaseModel):
     """Of an example, where the model's work is counted in tokens; 0 is counted in examples. Follows from the model."""
     cross_device_op: Annotated[str, Axis(
         works=COLLECTIVES,
+        one_update=ADDED,
         help="{names}, or your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN,
         base="auto", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False,
         named=False, always=True, label=lambda cell: cell.cross_device_op if cell.cross_device_op != "auto" else "",
@@ -165,6 +173,7 @@ class Axes(BaseModel):
     )]
     packing: Annotated[str, Axis(
         works=COLLECTIVES,
+        one_update=ADDED,
         help="how gradients are packed for a reduction",
         kinds={
             "num_packs": Asked(
@@ -194,6 +203,7 @@ class Axes(BaseModel):
     )]
     data: Annotated[str, Axis(
         works=FEEDING,
+        one_update=GIVEN,
         help="{names}, photographs:NUMBER, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
         "package.module:function", asked=("digits",),
         choices="data", own=OWN_DATA, depth=0, apart="other data are other work", later=False, label=left_out,
@@ -218,6 +228,7 @@ class Axes(BaseModel):
         shown_by=("executed.optimizer", *PROGRAM),
     )] = "adam"
     loop: Annotated[str, Axis(
+        one_update="the reference has its own",
         help="what drives the steps, a loop around strategy.run or Model.fit: {names}", asked=("custom",),
         choices="loops", depth=1, later=False, competes=True,
         label=lambda cell: cell.loop if cell.loop != "custom" else "",
@@ -225,22 +236,26 @@ class Axes(BaseModel):
         shown_by=PROGRAM,
     )] = "custom"
     steps_per_execution: Annotated[Positive, Axis(
+        one_update="the reference makes one after the other",
         help="training steps that one call of the program makes, as Keras' steps_per_execution", asked=(1,),
         value=StepsInACall, takers=REPEATING, competes=True,
         label=lambda cell: f"{cell.steps_per_execution} steps a call" if cell.steps_per_execution > 1 else "",
         tried=(1, 5), shown_by=("executed.steps_a_call",),
     )] = 1
     ps: Annotated[Whole, Axis(
+        one_update=COUNTED,
         help="counts of parameter servers", asked=(1,), value=DeviceCount, takers=SERVERS, base=0, competes=True,
         label=in_the_head, tried=(1, 2), tried_with=TWO_SERVERS, shown_by=("cluster.members",),
     )] = 0
     partitioner: Annotated[Partitioner, Axis(
+        one_update=UNCUT,
         help="how parameter servers share large variables: {names}", asked=("none",),
         takers=SERVERS, base="none", competes=True, in_program=True, late=False,
         label=lambda cell: f"partitioner {cell.partitioner}" if cell.partitioner != "none" else "",
         tried=("none", "fixed"), tried_with=TWO_SERVERS, shown_by=PROGRAM,
     )] = "none"
     updates: Annotated[Updates, Axis(
+        one_update="whether fused kernels make them is in the key",
         help="how parameter servers are updated: {names}; locked loses none, keras is the Keras optimizer",
         asked=("locked",), takers=SERVERS, base="locked", competes=True, in_program=True, late=False,
         label=lambda cell: f"{cell.updates} updates" if cell.updates != "locked" else "", tried=("locked", "keras"),
@@ -248,6 +263,7 @@ class Axes(BaseModel):
     )] = "locked"
     network: Annotated[str, Axis(
         works=COLLECTIVES,
+        one_update=ADDED,
         help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms, "
         "congestion=cubic; also unshaped, none",
         asked=("",), value=NetworkText, takers=CLUSTERS, spelling=Spelling(split_networks, join_values), base="",
@@ -256,6 +272,7 @@ class Axes(BaseModel):
         lacking="emulated networks",
     )] = ""
     mesh: Annotated[str, Axis(
+        one_update=UNCUT,
         help="meshes of dtensor and of keras_distribution, such as batch:4 or batch:2,model:2, whose replicas are the "
         "size of batch; a semicolon ends one; without any it is batch:REPLICAS", value=MeshText, takers=MESHES,
         spelling=Spelling(split_meshes, ";".join), base="", rank=Mesh.shards_of, competes=True, along_curve=True,
@@ -265,68 +282,80 @@ class Axes(BaseModel):
     )] = ""
     intra_op_threads: Annotated[Whole, Axis(
         works=(*COLLECTIVES, *FEEDING),
+        one_update="they change how sums round, which the comparison allows for",
         help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0
     prefetch: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="batches that the input pipeline makes ahead, besides the two between it and the step; "
         "0 is none; synthetic data need none", asked=(2,), value=Natural,
         competes=True, stage="batch", tried=(2, 4), shown_by=INPUT,
     )] = 2
     device_prefetch: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="batches that wait on each replica's device, and as many on the host; 0 leaves all on the host until "
         "the step", asked=(1,), value=Natural, takers=FETCHING, competes=True, stage="batch",
         tried=(0, 3), tried_with=TWO_REPLICAS, shown_by=INPUT,
     )] = 1
     cache: Annotated[Cache, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="where examples are kept once they are decoded: {names}; auto is memory, where all fit into 1 GiB",
         asked=("auto",), competes=True, stage="cache", tried=("auto", "none"), shown_by=INPUT,
     )] = "auto"
     parallel_calls: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="examples, or blocks of them, that are decoded at a time; 0 is TensorFlow's choice", asked=(0,),
         value=Natural, competes=True, stage="decode", tried=(0, 1), shown_by=INPUT,
     )] = 0
     interleave: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="files that are read side by side, an example of each in turn; 0 is one file after the other; of "
         "tfrecord:GLOB and photographs, and of what shards writes", asked=(0,), value=Natural, competes=True,
         stage="source", tried=(0, 2), tried_with={"data": "photographs:16"}, shown_by=INPUT,
     )] = 0
     shuffle_buffer: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="examples to draw the next one from; 1 keeps the order, 0 is all of them, as far as 1 GiB holds them",
         asked=(0,), value=Natural, competes=True, stage="shuffle", tried=(0, 64), shown_by=INPUT,
     )] = 0
     deterministic: Annotated[bool, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="examples leave parallel calls in the order in which they came: {names}", asked=(True,), competes=True,
         stage="source", label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False),
         shown_by=INPUT,
     )] = True
     data_service: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
         value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1), tried_with={"cache": "none"}, shown_by=INPUT,
     )] = 0
     shards: Annotated[Whole, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="TFRecord files that the data are written into before the first trial, and read from; 0 reads them as "
         "they are; of all data but synthetic, tfrecord:GLOB and functions", asked=(0,), value=FileCount,
         competes=True, stage="source", tried=(1, 3), shown_by=INPUT,
     )] = 0
     compression: Annotated[FileCompression, Axis(
         works=PIPELINES,
+        one_update=GIVEN,
         help="of the files of shards: {names}", asked=("none",), competes=True, stage="source",
         rank=lambda kind: (kind != "none", kind),
         label=lambda cell: cell.compression if cell.compression != "none" else "",
         tried=("none", "gzip"), tried_with={"shards": 2}, shown_by=INPUT,
     )] = "none"
     autoshard: Annotated[AutoShard, Axis(
+        one_update=GIVEN,
         help="how workers share the input: {names}; off gives each its own examples by their numbers, before they are "
         "decoded; data has each make every global batch and keep its part; file gives each its own files, of shards or "
         "tfrecord:GLOB", asked=("off",), takers=SHARERS, base="off", rank=lambda policy: (policy != "off", policy),

@@ -112,6 +112,9 @@ class Axis:
     """The traced program, or the global batch size beside it, shows it: with equal ones the experiment is the same."""
     side_by_side: bool = False
     """Its values are what the table of cross-device ops sets side by side."""
+    one_update: str = ""
+    """Why cells that differ in it alone make the same update of the same batches, so that one reference is that of all
+    of them. Where nothing is said each has its own: one too many costs a trial seconds, one too few its proof."""
     of_process: bool = False
     """A setting of the trial's process, which a training step of a user's own has too."""
 

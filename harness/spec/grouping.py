@@ -32,6 +32,8 @@ TAKING_TURNS = keys_of(lambda axis: axis.competes if axis.takes_turns is None el
 IN_PROGRAM = keys_of(lambda axis: axis.in_program)
 """Keys that the traced program shows, or the global batch size beside it."""
 SIDE_BY_SIDE = keys_of(lambda axis: axis.side_by_side)
+ONE_UPDATE = keys_of(lambda axis: bool(axis.one_update)) | {SIZE}
+"""Keys in which cells may differ that make the same update of the same batches."""
 BESIDE_PROGRAM: Mapping[str, tuple[str, ...]] = {
     key: places
     for key, axis in TABLE.items()

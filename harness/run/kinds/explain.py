@@ -64,6 +64,8 @@ def no_instruments(cell: Cell, engine: str = "") -> str | None:
         return f"loop: '{cell.loop}' has no instruments; expected {' or '.join(catalogue.instruments)}"
     if cell.asynchronous and cell.updates != "locked":
         return f"updates: '{cell.updates}' has no instruments; expected locked"
+    if cell.steps_per_execution > 1:
+        return f"steps_per_execution: {cell.steps_per_execution} has no instruments; expected 1, a call for each step"
     return None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.reference import SHARED, _key
+from harness.engines.tensorflow.reference import _key
 from harness.protocol.state import VariableState
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
@@ -24,9 +24,9 @@ def key_of(cell: Any, x: Any = X, weights: Any = WEIGHTS, in_sync: int = 1) -> b
 
 
 @pytest.mark.parametrize("key", TABLE)
-def test_cells_that_differ_in_an_axis_have_a_reference_each_unless_the_axis_is_named_as_shared(key: str) -> None:
+def test_cells_that_differ_in_an_axis_have_a_reference_each_unless_its_entry_says_why_not(key: str) -> None:
     a, b = pair_of(key)
-    alike = key in SHARED and a.replicas_per_update == b.replicas_per_update
+    alike = bool(TABLE[key].one_update) and a.replicas_per_update == b.replicas_per_update
     assert (key_of(a) == key_of(b)) == alike
 
 
@@ -36,11 +36,6 @@ def test_an_axis_of_which_nothing_is_said_keeps_references_apart() -> None:
 
     a, b = (Wider(**pair_of("xla")[0].model_dump(), added=n) for n in (0, 1))
     assert key_of(a) != key_of(b)
-
-
-def test_what_is_shared_is_a_key_of_a_cell_and_says_why() -> None:
-    assert SHARED.keys() <= TrainingCell.model_fields.keys()
-    assert all(SHARED.values())
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,11 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
             "updates: 'keras' has no instruments; expected locked",
         ),
         ({"loop": "fit"}, {}, "loop: 'fit' has no instruments; expected custom"),
+        (
+            {"steps_per_execution": 10},
+            {},
+            "steps_per_execution: 10 has no instruments; expected 1, a call for each step",
+        ),
         ({}, {"trials": 1}, "trials: given 1, expected at least 2"),
         (
             {},

@@ -12,7 +12,7 @@ few units in the last place, and what changes then is the noise that the compari
 
 import dataclasses
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.arithmetic import arithmetic_of, coarsest_arithmetic
@@ -26,7 +26,7 @@ from harness.engines.tensorflow.structures import Batch, arrays_in, by_place
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
-from harness.spec.grouping import apart
+from harness.spec.grouping import ONE_UPDATE, apart
 from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import FEW, STATE_TOLERANCE, sight_of
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, perturbed_start, with_noise
@@ -43,40 +43,6 @@ FUSED_OTHERWISE = ("mixed_bfloat16", "mixed_float16")
 gradient of a convolution's bias before batch normalisation, which has no true one, a thousand times larger eagerly."""
 SIGHT = "sight-"
 """What the names of the kept numbers of `Reference.sight` begin with."""
-_GIVEN, _COUNTED = "the batches themselves are in the key", "the number of an update's shares is in the key"
-_ADDED, _WHOLE = "shares are added up on one device", "one device holds whole variables"
-SHARED: Mapping[str, str] = {
-    "strategy": "one device needs none",
-    "replicas": _COUNTED,
-    "workers": _COUNTED,
-    "ps": _COUNTED,
-    "batch_size": _GIVEN,
-    "batch_scope": _GIVEN,
-    "global_batch_size": _GIVEN,
-    "data": _GIVEN,
-    "prefetch": _GIVEN,
-    "device_prefetch": _GIVEN,
-    "cache": _GIVEN,
-    "parallel_calls": _GIVEN,
-    "interleave": _GIVEN,
-    "shuffle_buffer": _GIVEN,
-    "deterministic": _GIVEN,
-    "data_service": _GIVEN,
-    "shards": _GIVEN,
-    "compression": _GIVEN,
-    "autoshard": _GIVEN,
-    "cross_device_op": _ADDED,
-    "packing": _ADDED,
-    "network": _ADDED,
-    "partitioner": _WHOLE,
-    "mesh": _WHOLE,
-    "updates": "whether fused kernels make them is in the key",
-    "loop": "the reference has its own",
-    "steps_per_execution": "the reference makes one after the other",
-    "intra_op_threads": "they change how sums round, which the comparison allows for",
-}
-"""Keys of a cell in whose values it may differ from others of the same reference, and why. An axis that is not here
-keeps references apart: one too many costs a trial seconds, one too few its proof."""
 
 
 def run_reference(training: Training, initial: Sequence[VariableState]) -> Reference:
@@ -126,9 +92,9 @@ def continue_reference(
 
 def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
     """The initial state, the batches and the places of their parts, what layers may ask the strategy, and all of the
-    cell but what is SHARED."""
+    cell but what makes no other update."""
     kernels = isinstance(training.optimizer, FusedOptimizer)
-    parts = (apart(training.cell, SHARED), training.cell.replicas_per_update, kernels, in_sync(training))
+    parts = (apart(training.cell, ONE_UPDATE), training.cell.replicas_per_update, kernels, in_sync(training))
     given = [a for batch in training.batches for part in batch for a in arrays_in(part)]
     arrays = [variable.copies[0] for variable in initial] + given
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
