@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.levers import LEVERS
 from harness.cli.sweep import FLAGS
 from harness.errors import HarnessError, UsageError
 from harness.record import Run
-from harness.report.tables.explain import LEVERS
 from harness.run.kinds.explain import ExplainSettings
 from tests.comparisons import stored, sweep_run
 from tests.explained import explain_run
@@ -96,7 +96,12 @@ def test_a_run_of_which_nothing_was_measured_is_shown_and_is_exit_code_one(harne
 
 def test_every_flag_that_it_advises_is_one_of_a_sweep() -> None:
     offered = {str(flag.name) for flag in FLAGS}
-    assert {flag.replace("-", "_") for text in LEVERS.values() for flag in re.findall(r"--([a-z-]+)", text)} <= offered
+    assert {
+        flag.replace("-", "_")
+        for known in LEVERS.values()
+        for one in known
+        for flag in re.findall(r"--([a-z-]+)", one.words)
+    } <= offered
 
 
 SWEPT = [make_cell(batch_size=size) for size in (32, 128)] + [

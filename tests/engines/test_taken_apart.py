@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from harness.analysis.explain import explanations_of
+from harness.analysis.levers import levers_of
 from harness.record.explain import ALONE, BARRIER, IN_ONE_CALL, NO_REDUCTION, WHOLE
 from harness.report.tables.explain import explain_lines
 from harness.run.kinds.explain import ExplainSettings, alone_of
-from harness.run.kinds.levers import levers_of
 from harness.run.request import asked_matrix
 from harness.spec import Sweep, sweep_from
 from harness.spec.cell import TrainingCell, trained
@@ -114,20 +114,27 @@ def test_cells_of_several_engines_are_explained_in_one_run() -> None:
     assert [family.cell_id for family in plan.families] == [cell.cell_id for cell in cells]
 
 
+LARGER = "a larger --batch-size (as much is added up for more)"
+
+
 @pytest.mark.parametrize(
     ("keys", "settings", "words"),
     [
-        (TORCH, ["batch_size=128", "bytes_per_pack=1048576"], "Try another --bytes-per-pack, or a larger --batch-size"),
-        (JAX, ["batch_size=128"], "Try a larger --batch-size"),
+        (
+            TORCH,
+            ["batch_size=128", "bytes_per_pack=1048576"],
+            f"Try {LARGER} or another --bytes-per-pack.",
+        ),
+        (JAX, ["batch_size=128"], f"Try {LARGER}."),
         (
             {**HOROVOD, "cycle_time": 20},
             ["cycle_time=0", "batch_size=128", "bytes_per_pack=1048576"],
-            "Try a shorter --cycle-time, or another --bytes-per-pack, or a larger --batch-size",
+            f"Try a shorter --cycle-time, {LARGER}, or another --bytes-per-pack.",
         ),
         (
             HOROVOD,
             ["batch_size=128", "bytes_per_pack=1048576"],
-            "Try another --bytes-per-pack, or a larger --batch-size",
+            f"Try {LARGER} or another --bytes-per-pack.",
         ),
     ],
 )

@@ -5,13 +5,13 @@ from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
+from harness.analysis.levers import advice
 from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, ratio, significant
-from harness.spec.axes import ENGINE
-from harness.spec.cell import cell_names
+from harness.spec.cell import cell_names, trained
 from harness.trial.engines import catalogue_of
 from harness.visible import printable
 
@@ -38,31 +38,6 @@ IN_TRACE: Mapping[str, str] = {
     "input": "nothing but the fetching of the next batch runs",
     "rest": "none of these runs: Python, the strategy, the executor",
 }
-LEVERS: Mapping[str, str] = {
-    "input": "decoding once (--cache), or several examples at a time (--parallel-calls), or more ahead "
-    "(--prefetch, --device-prefetch)",
-    "communication": "another --cross-device-op or --num-packs, or a larger --batch-size: as much is added up for more",
-    "update": "an optimizer that does less, or --xla",
-    "pull": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",
-    "push": "a larger --batch-size, more servers (--ps), or large variables on several (--partitioner)",
-    "dispatch": "a larger --batch-size, several steps a call (--steps-per-execution), or --xla",
-    "contention": "fewer replicas, or more cores for each",
-    "compute": "--precision mixed_bfloat16 or --xla where the device is faster at them, or a smaller model",
-}
-"""Of TensorFlow's cells."""
-OF_OTHERS: Mapping[str, Mapping[str, str]] = {
-    "input": {"prefetch": "more batches ahead (--prefetch)"},
-    "communication": {
-        "cycle_time": "a shorter --cycle-time",
-        "bytes_per_pack": "another --bytes-per-pack",
-        "batch_size": "a larger --batch-size: as much is added up for more",
-    },
-    "update": {"optimizer": "an optimizer that does less (--optimizer)"},
-    "dispatch": {"batch_size": "a larger --batch-size"},
-    "contention": {"workers": "fewer replicas, or more cores for each"},
-    "compute": {"model": "a smaller model"},
-}
-"""Of the cells of other engines, by the key that an engine must know what to do with."""
 METHOD = (
     "Each block has a fresh trial of the step, and of the same with one thing left out, alive together and taking "
     "turns. Every trial proves its first updates; then an instrument goes on with a program that is held against the "
@@ -141,18 +116,12 @@ def _answer(found: Explanation) -> str:
 
 def _advice(share: StepPart, found: Explanation) -> str:
     """What makes a part smaller, of what the cell's engine has."""
-    engine = str(found.cell.get("engine"))
-    if engine == ENGINE:
-        return f" Try {LEVERS[share.name]}."
+    cell = trained(found.cell)
     try:
-        levers = catalogue_of(engine).levers
-    except HarnessError:  # an engine of somebody's own, who is not here
+        words = advice(share.name, cell, catalogue_of(cell.engine))
+    except (HarnessError, KeyError):  # an engine of somebody's own that is not here, or an op or a strategy that is not
         return ""
-    told = {key: words for key, words in OF_OTHERS[share.name].items() if levers is None or key in levers}
-    if not found.cell.get("cycle_time"):  # Horovod's own is the shortest
-        told.pop("cycle_time", None)
-    words = list(told.values())
-    return f" Try {', or '.join(words)}." if words else ""
+    return f" Try {words}." if words else ""
 
 
 def _differences(found: Explanation) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.explain import explanations_of
+from harness.analysis.levers import Lever, levers_of
 from harness.analysis.tries import Try, tries_of
 from harness.errors import HarnessError, Interrupted
 from harness.record.explain import ExplainPlan, TryRecord
@@ -19,7 +20,6 @@ from harness.run import runner
 from harness.run.kinds import explain
 from harness.run.kinds.ab import AbRun, decide_as_planned, planned_decision
 from harness.run.kinds.decision import settings_for
-from harness.run.kinds.levers import Lever, levers_of
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import engine_for

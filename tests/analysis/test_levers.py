@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from harness.analysis.explain import Explanation, explanations_of
-from harness.run.kinds.levers import Lever, levers_of
+from harness.analysis.explain import Explanation, PartName, explanations_of
+from harness.analysis.levers import Lever, advice, levers_of
 from harness.run.kinds.one_cell import one_cell
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, trained
 from harness.spec.recipe import keys_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
@@ -63,6 +63,30 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
     assert explained(BOUND[part]).bound_by == part
     assert tried(BOUND[part]) == settings
     assert {lever.part for lever in levers(explained(BOUND[part]))} == {part}
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("input", "more batches ahead (--prefetch)"),
+        (
+            "communication",
+            "another --cross-device-op, a larger --batch-size (as much is added up for more), or another "
+            "--bytes-per-pack",
+        ),
+        ("dispatch", "a larger --batch-size, several steps a call (--steps-per-execution), or --xla"),
+        ("contention", "fewer replicas or more cores for each"),
+        ("update", "an optimizer that does less (--optimizer) or --xla"),
+    ],
+)
+def test_of_a_part_only_what_the_cell_does_not_have_yet_is_advised(part: PartName, words: str) -> None:
+    cell = trained(explained(BOUND[part]).cell)
+    assert advice(part, cell, catalogue_of("tensorflow")) == words
+
+
+def test_a_cell_that_has_them_all_is_told_of_none() -> None:
+    full = trained(explained(CALM).cell).model_copy(update={"prefetch": 8})
+    assert advice("input", full, catalogue_of("tensorflow")) == ""
 
 
 def test_what_servers_cost_is_less_with_larger_batches_more_servers_or_cut_variables() -> None:

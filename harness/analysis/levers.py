@@ -1,0 +1,235 @@
+"""Flags that make smaller what binds a step: what a report advises, and `explain --try` measures, most to win first.
+
+`LEVERS` has all of them, by the part of the step that they are for.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.analysis.explain import Explanation, PartName, StepPart
+from harness.spec.axes import FETCHING, REPEATING
+from harness.spec.catalogue import Catalogue
+from harness.spec.cell import TrainingCell, trained
+
+MORE_AHEAD = 8
+"""Batches ahead where a step waits for its input: four times the default."""
+MORE_ON_DEVICE = 4
+"""And on a device that has memory of its own."""
+STEPS_A_CALL = 10
+"""Where calling the step takes time: a tenth of it is left."""
+PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
+"""Of each kind of packing a value other than one pack for all."""
+
+
+@dataclass(frozen=True)
+class Lever:
+    """One flag for one cell."""
+
+    cell: TrainingCell
+    part: str
+    """The part of the step that it is to make smaller."""
+    setting: str
+    """KEY=VALUE, a key of a spec."""
+
+
+def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCell], Catalogue]) -> list[Lever]:
+    """Of the cells with most to win first; of a cell the first lever of each part in question, then the second ones.
+
+    In question are the parts that bind the step, or could where that is undecided. Of a step that its own computation
+    binds nobody knows how much there is to win: its levers come last.
+    """
+    of_cells = [(_in_question(one), trained(one.cell)) for one in found]
+    of_cells.sort(key=lambda of: -max(map(_gain, of[0]), default=0.0))
+    levers: dict[Lever, None] = {}
+    for parts, cell in of_cells:
+        texts = [[(part.name, text) for text in _of_part(part.name, cell, catalogue_for(cell))] for part in parts]
+        once: dict[str, str] = {}
+        for name, text in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*texts))):
+            once.setdefault(text, name)
+        levers.update((Lever(cell, name, text), None) for text, name in once.items())
+    return list(levers)
+
+
+def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    """The levers of a part that the cell's engine knows what to do with."""
+    for known in LEVERS[part]:
+        for setting in known.settings(cell, catalogue):
+            if _knows(catalogue, setting.partition("=")[0]):
+                yield setting
+
+
+def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> str:
+    """What may make a part of the cell's step smaller, in words that follow `Try`; empty where that is nothing."""
+    told = []
+    for known in LEVERS[part]:
+        keys = {setting.partition("=")[0] for setting in known.settings(cell, catalogue)}
+        if known.words and any(_knows(catalogue, key) for key in ({known.key} if known.key else keys)):
+            told.append(known.words)
+    *most, last = told or [""]
+    return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}" if most else last
+
+
+def _knows(catalogue: Catalogue, key: str) -> bool:
+    return catalogue.levers is None or key in catalogue.levers
+
+
+def _in_question(found: Explanation) -> list[StepPart]:
+    """The parts whose levers are worth a try, the most to win first."""
+    overheads = [part for part in found.parts if part.name not in ("compute", "unexplained")]
+    match found.bound_by:
+        case "undecided":
+            parts = [part for part in overheads if part.may_count]
+        case "mixed":
+            parts = [part for part in overheads if part.counts]
+        case bound:
+            parts = [part for part in found.parts if part.name == bound]
+    return sorted(parts, key=lambda part: -_gain(part))
+
+
+def _gain(part: StepPart) -> float:
+    if part.name == "compute" or part.high is None:
+        return 1.0
+    return part.most_gain or math.inf  # of a share that may be the whole step no most is known
+
+
+Settings = Callable[[TrainingCell, Catalogue], Iterator[str]]
+"""KEY=VALUE of each value of a flag that is worth a try on a cell."""
+
+
+@dataclass(frozen=True)
+class KnownLever:
+    """A flag, or what is like one, that makes a part of a step smaller."""
+
+    words: str
+    """What the report says of it; empty where it only tries it."""
+    settings: Settings = lambda _cell, _catalogue: iter(())
+    key: str = ""
+    """Of one that is told of every cell whose engine knows the key; empty is told where there is something to try."""
+
+
+def _cached(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.cache == "none":
+        yield "cache=memory"
+
+
+def _more_calls(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.parallel_calls:
+        yield "parallel_calls=0"
+
+
+def _more_ahead(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.prefetch < MORE_AHEAD:
+        yield f"prefetch={MORE_AHEAD}"
+
+
+def _more_on_device(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    own_memory = catalogue.devices[cell.device].cores is None
+    if own_memory and FETCHING.are(catalogue.strategies[cell.strategy]) and cell.device_prefetch < MORE_ON_DEVICE:
+        yield f"device_prefetch={MORE_ON_DEVICE}"
+
+
+def _shorter_cycles(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.cycle_time:
+        yield "cycle_time=0"
+
+
+def _plain(cell: TrainingCell, catalogue: Catalogue) -> bool:
+    """Another op may pack otherwise."""
+    return catalogue.strategies[cell.strategy].takes_cross_device_op and cell.packing == "default"
+
+
+def _other_ops(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    for name, op in catalogue.cross_device_ops.items() if _plain(cell, catalogue) else ():
+        taken = op.strategies is None or cell.strategy in op.strategies
+        between_cards = op.past_networks and catalogue.devices[cell.device].cores is not None
+        if name != cell.cross_device_op and taken and not between_cards:
+            yield f"cross_device_op={name}"
+
+
+def _packed(kind: str) -> Settings:
+    def settings(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+        ops = catalogue.cross_device_ops
+        of_op = ops[cell.cross_device_op].packing if cell.cross_device_op in ops else None
+        if _plain(cell, catalogue) and (catalogue.strategies[cell.strategy].packing or of_op) == kind:
+            yield f"{kind}={PACKS[kind]}"
+
+    return settings
+
+
+def _larger_batch(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    yield f"batch_size={2 * cell.batch_size}"
+
+
+def _several_steps(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    if REPEATING.are(catalogue.strategies[cell.strategy]) and cell.steps_per_execution == 1:
+        yield f"steps_per_execution={STEPS_A_CALL}"
+
+
+def _xla(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if not cell.xla:
+        yield "xla=true"
+
+
+def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    plain = cell.cross_device_op == "auto" and cell.packing == "default"
+    processes = catalogue.strategies[cell.strategy].replica_a_process
+    if cell.asynchronous or (processes and (cell.workers > 3 or (cell.workers > 1 and plain))):
+        yield f"workers={cell.workers // 2}"
+    elif cell.replicas > 3 or (cell.replicas > 1 and plain):
+        yield f"replicas={cell.replicas // 2}"
+
+
+def _more_servers(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    yield f"ps={2 * cell.ps}"
+
+
+def _cut_variables(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.ps > 1 and cell.partitioner == "none":
+        yield "partitioner=fixed"
+
+
+def _half_precision(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.precision == "float32":
+        yield "precision=mixed_bfloat16"
+
+
+_SERVED = (
+    KnownLever("a larger --batch-size", _larger_batch),
+    KnownLever("more servers (--ps)", _more_servers),
+    KnownLever("large variables on several servers (--partitioner)", _cut_variables),
+)
+LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
+    "input": (
+        KnownLever("decoding once (--cache)", _cached),
+        KnownLever("several examples at a time (--parallel-calls)", _more_calls),
+        KnownLever("more batches ahead (--prefetch)", _more_ahead),
+        KnownLever("more of them on the devices (--device-prefetch)", _more_on_device),
+    ),
+    "communication": (
+        KnownLever("a shorter --cycle-time", _shorter_cycles),
+        KnownLever("another --cross-device-op", _other_ops),
+        KnownLever("a larger --batch-size (as much is added up for more)", _larger_batch),
+        KnownLever("another --num-packs", _packed("num_packs")),
+        KnownLever("another --bytes-per-pack", _packed("bytes_per_pack")),
+    ),
+    "update": (KnownLever("an optimizer that does less (--optimizer)", key="optimizer"), KnownLever("--xla", _xla)),
+    "pull": _SERVED,
+    "push": _SERVED,
+    "dispatch": (
+        KnownLever("a larger --batch-size", _larger_batch),
+        KnownLever("several steps a call (--steps-per-execution)", _several_steps),
+        KnownLever("--xla", _xla),
+    ),
+    "contention": (
+        KnownLever("fewer replicas", _fewer_replicas, key="workers"),
+        KnownLever("more cores for each", key="workers"),
+    ),
+    "compute": (
+        KnownLever("--precision mixed_bfloat16", _half_precision),
+        KnownLever("--xla, where the device is faster by it", _xla),
+        KnownLever("a smaller model", key="model"),
+    ),
+}
+"""By part, in the order in which they are tried."""
