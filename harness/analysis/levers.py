@@ -94,7 +94,7 @@ def _gain(part: StepPart) -> float:
     return part.most_gain or math.inf  # of a share that may be the whole step no most is known
 
 
-Settings = Callable[[TrainingCell, Catalogue], Iterator[str]]
+ToTry = Callable[[TrainingCell, Catalogue], Iterator[str]]
 """KEY=VALUE of each value of a flag that is worth a try on a cell."""
 
 
@@ -104,7 +104,7 @@ class KnownLever:
 
     words: str
     """What the report says of it; empty where it only tries it."""
-    settings: Settings = lambda _cell, _catalogue: iter(())
+    settings: ToTry = lambda _cell, _catalogue: iter(())
     key: str = ""
     """Of one that is told of every cell whose engine knows the key; empty is told where there is something to try."""
 
@@ -148,7 +148,7 @@ def _other_ops(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
             yield f"cross_device_op={name}"
 
 
-def _packed(kind: str) -> Settings:
+def _packed(kind: str) -> ToTry:
     def settings(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
         ops = catalogue.cross_device_ops
         of_op = ops[cell.cross_device_op].packing if cell.cross_device_op in ops else None
@@ -228,7 +228,7 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     ),
     "compute": (
         KnownLever("--precision mixed_bfloat16", _half_precision),
-        KnownLever("--xla, where the device is faster by it", _xla),
+        KnownLever("--xla (where the device is faster by it)", _xla),
         KnownLever("a smaller model", key="model"),
     ),
 }
