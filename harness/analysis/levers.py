@@ -214,7 +214,11 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
         KnownLever("another --num-packs", _packed("num_packs")),
         KnownLever("another --bytes-per-pack", _packed("bytes_per_pack")),
     ),
-    "update": (KnownLever("an optimizer that does less (--optimizer)", key="optimizer"), KnownLever("--xla", _xla)),
+    "update": (
+        KnownLever("an optimizer that does less (--optimizer)", key="optimizer"),
+        KnownLever("several steps a call (--steps-per-execution)", _several_steps),
+        KnownLever("--xla", _xla),
+    ),
     "pull": _SERVED,
     "push": _SERVED,
     "dispatch": (

@@ -53,7 +53,7 @@ def tried(ratios: Mapping[str, float], cell: Cell | None = None) -> list[str]:
                 "bytes_per_pack=1048576",
             ],
         ),
-        ("update", ["xla=true"]),
+        ("update", ["steps_per_execution=10", "xla=true"]),
         ("dispatch", ["batch_size=64", "steps_per_execution=10", "xla=true"]),
         ("contention", ["replicas=1"]),
         ("compute", ["precision=mixed_bfloat16", "xla=true"]),
@@ -76,7 +76,7 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
         ),
         ("dispatch", "a larger --batch-size, several steps a call (--steps-per-execution), or --xla"),
         ("contention", "fewer replicas or more cores for each"),
-        ("update", "an optimizer that does less (--optimizer) or --xla"),
+        ("update", "an optimizer that does less (--optimizer), several steps a call (--steps-per-execution), or --xla"),
     ],
 )
 def test_of_a_part_only_what_the_cell_does_not_have_yet_is_advised(part: PartName, words: str) -> None:
