@@ -25,6 +25,8 @@ from tests.engines.shares import with_the_first_ones_for_the_last
 OF_STEPS = ("missing", *BETWEEN, "mean", "late", "stale", "order")
 SILENT = ("unset", "whole")
 UNMATCHED = "unmatched"
+FAULTS = (*OF_STEPS, *SILENT)
+"""Those that a training whose weights are whole everywhere may have."""
 LAST_GOOD = GATE_UPDATES + 1
 
 
@@ -123,7 +125,7 @@ class FaultyKeras(KerasDistribution):
     """keras.distribution and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        return with_ops(super().catalogue(), (*OF_STEPS, *SILENT, UNMATCHED))
+        return with_ops(super().catalogue(), (*FAULTS, UNMATCHED))
 
     def trainer(self, request: Request) -> Trainer:
         return FaultyTrainer(request)
