@@ -9,6 +9,7 @@ what each does, and come in as cross-device ops of an engine that is named by `-
 
 import importlib
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ SMALL = {
     "max_warmup": 0,
 }
 WORDS = 60
-"""Of the evidence so many characters are printed."""
+"""Of the evidence so many characters are printed at most."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class FaultyEngine:
             return list(swept(asked, Path(folder), forked=False).trials)
 
 
-PLANTED = (
+FAULTY = (
     FaultyEngine("tensorflow", "FaultyTensorFlow", "multi_worker_mirrored", ("custom",)),
     FaultyEngine("horovod", "FaultyHorovod", "data_parallel", ("tape",)),
     FaultyEngine("torch", "FaultyTorch", "data_parallel", ("ddp", "all_reduce")),
@@ -109,15 +110,21 @@ class Tried:
         """For the table, with what the first of them ended by."""
         reason = next((trial.reason for trial in self.trials if trial.reason), "")
         name = "none: right" if self.fault == RIGHT else self.fault
-        return (self.engine, self.loop, name, *(self.ends.get(n, "not run") for n in PROCESSES), reason[:WORDS])
+        return (
+            self.engine,
+            self.loop,
+            name,
+            *(self.ends.get(n, "not run") for n in PROCESSES),
+            textwrap.shorten(reason, WORDS, placeholder=" …"),
+        )
 
 
 def main() -> None:
     """Run and print; exit code 1 unless every fault was found, everywhere, and nothing right was called wrong."""
-    wanted = [one for one in PLANTED if one.engine in sys.argv[1:] or not sys.argv[1:]]
+    wanted = [one for one in FAULTY if one.engine in sys.argv[1:] or not sys.argv[1:]]
     tried = [each for one in wanted for each in _tried(one)]
     table([("engine", "loop", "fault", *(f"{n} processes" for n in PROCESSES), "evidence"), *(t.row for t in tried)])
-    print("\n" + markdown(_by_fault(tried)))
+    print("\n" + markdown(by_fault(tried)))
     rights = [one for one in tried if one.fault == RIGHT]
     missed = [one for one in tried if one.fault != RIGHT and not one.as_promised]
     wrong = [one for one in rights if not one.as_promised]
@@ -139,7 +146,7 @@ def _tried(of: FaultyEngine) -> Iterator[Tried]:
             yield Tried(of.engine, loop, fault, tuple(sorted(mine, key=lambda trial: trial.cell.workers)))
 
 
-def _by_fault(tried: Sequence[Tried]) -> list[tuple[str, ...]]:
+def by_fault(tried: Sequence[Tried]) -> list[tuple[str, ...]]:
     """The table of `benchmarks/goals/README.md`: of each fault and engine the processes at which every loop's end was
     as promised."""
     engines = list(dict.fromkeys(one.engine for one in tried))

@@ -24,6 +24,7 @@ LEFT_OUT = 2
 
 def faulty_trainer(request: Request) -> Trainer:
     """A trainer with the fault of the request's cell."""
+    import horovod.tensorflow as hvd
     import tensorflow as tf
 
     from harness.engines.horovod.loops import HorovodLoop
@@ -48,9 +49,10 @@ def faulty_trainer(request: Request) -> Trainer:
                 missing = tf.cast(tf.logical_and(is_last, absent), tf.float32)
                 averaged = right._allreduce_grads([g * (1 - missing) for g in own], variables)
                 if fault == "alone":
+                    # asked in the program, so that it is the same everywhere: Horovod waits where one sends less
+                    here = tf.equal(hvd.rank_op(), cell.workers - 1)
                     others = cell.workers / (cell.workers - 1)
-                    with tf.control_dependencies(averaged):  # else the last one sends nothing, and the others wait
-                        return [tf.identity(g) for g in own] if is_last else [g * others for g in averaged]
+                    return [tf.where(here, *both) for both in zip(own, [others * g for g in averaged], strict=True)]
                 if fault == "left_out":
                     averaged[LEFT_OUT] = own[LEFT_OUT]
                 return [g / (cell.workers if fault == "mean" else 1) for g in averaged]
