@@ -52,7 +52,7 @@ docs: $(INSTALLED)
 
 goals: $(INSTALLED)
 	@for goal in startup answers eta history fixed_cost bare_loop repeatability gate_margins coverage best planted decisions \
-	    cluster_cost cluster_bare engines crossing input_axes links cluster_cleanup cluster_endurance report_scale five_sweeps; do \
+	    cluster_cost cluster_bare engines engine_faults crossing input_axes links cluster_cleanup cluster_endurance report_scale five_sweeps; do \
 	    echo; echo "== $$goal"; $(BIN)/python benchmarks/goals/$$goal.py || exit 1; done
 	@for goal in gate_matrix causes; do \
 	    echo; echo "== $$goal, an eighth"; $(BIN)/python benchmarks/goals/$$goal.py --part 1/8 || exit 1; done

@@ -1,8 +1,9 @@
 """Horovod with ways to train that are wrong, each as a cross-device op: so that one base case serves all of them.
 
-`missing` leaves the last process's gradient out, `mean` divides once more, `apart` joins no reduction, `left_out`
-averages all weights but one, `stale` keeps the last process's old weights, `order` gives the last process the first
-one's examples, and `late` begins to leave the gradient out once the gate has been passed. `auto` is Horovod as it is.
+`missing` leaves the last process's gradient out, `mean` divides once more, `apart` joins no reduction, `alone` averages
+without the last process, which trains by its own gradient, `left_out` averages all weights but one, `stale` keeps the
+last process's old weights, `order` gives the last process the first one's examples, and `late` begins to leave the
+gradient out once the gate has been passed. `auto` is Horovod as it is.
 """
 
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from harness.spec.catalogue import Catalogue
 from harness.trial.collectives import Sending
 from tests.engines.ops import with_ops
 
-FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "late")
+FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "late")
 LAST_GOOD = GATE_UPDATES + 1
 LEFT_OUT = 2
 """The number of a weight."""
@@ -23,6 +24,7 @@ LEFT_OUT = 2
 
 def faulty_trainer(request: Request) -> Trainer:
     """A trainer with the fault of the request's cell."""
+    import horovod.tensorflow as hvd
     import tensorflow as tf
 
     from harness.engines.horovod.loops import HorovodLoop
@@ -43,8 +45,14 @@ def faulty_trainer(request: Request) -> Trainer:
                 if fault == "apart":
                     return own
                 late = fault == "late" and self.optimizer.iterations.value >= LAST_GOOD
-                missing = tf.cast(tf.logical_and(is_last, tf.logical_or(fault == "missing", late)), tf.float32)
+                absent = tf.logical_or(fault in ("missing", "alone"), late)
+                missing = tf.cast(tf.logical_and(is_last, absent), tf.float32)
                 averaged = right._allreduce_grads([g * (1 - missing) for g in own], variables)
+                if fault == "alone":
+                    # asked in the program, so that it is the same everywhere: Horovod waits where one sends less
+                    here = tf.equal(hvd.rank_op(), cell.workers - 1)
+                    others = cell.workers / (cell.workers - 1)
+                    return [tf.where(here, *both) for both in zip(own, [others * g for g in averaged], strict=True)]
                 if fault == "left_out":
                     averaged[LEFT_OUT] = own[LEFT_OUT]
                 return [g / (cell.workers if fault == "mean" else 1) for g in averaged]

@@ -1,8 +1,10 @@
 """JAX with ways to train that are wrong, each as a cross-device op: so that one base case serves all of them.
 
-`missing` leaves the last replica's gradient out, `mean` divides where a sum belongs, `stale` keeps the last device's
-old weights, `late` begins to leave the gradient out once the gate has been passed, and `again` adds up what is added up
-already, as the recipe of `pmap` does under `shard_map` as it is by default. `auto` is JAX as it is.
+`missing` leaves the last replica's gradient out, `apart` adds no gradients up, `alone` adds up all but the last
+replica's, which trains by its own, `left_out` adds up those of all weights but one, `mean` divides where a sum belongs,
+`stale` keeps the last device's old weights, `order` gives the last replica the first one's examples, `late` begins to
+leave the gradient out once the gate has been passed, and `again` adds up what is added up already, as the recipe of
+`pmap` does under `shard_map` as it is by default. `auto` is JAX as it is.
 """
 
 import time
@@ -20,10 +22,14 @@ from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.trial.collectives import Sending
-from harness.trial.same_work.state import State
+from harness.trial.same_work.state import Pass, State
+from tests.engines.jax_faults import BETWEEN, copies_on, with_copies_on, wrongly_reduced
 from tests.engines.ops import with_ops
+from tests.engines.shares import with_the_first_ones_for_the_last
 
-FAULTS = ("missing", "mean", "stale", "late", "again")
+FAULTS = ("missing", *BETWEEN, "mean", "stale", "order", "late", "again")
+OF_STATE_OR_DATA = ("stale", "order")
+"""Beside the step, which is right."""
 LAST_GOOD = GATE_UPDATES + 1
 
 
@@ -31,48 +37,26 @@ def scaled(gradients: Any, factor: Any) -> Any:
     return {name: gradient * factor for name, gradient in gradients.items()}
 
 
-class FaultyJit(JitWay):
-    fault = ""
-
-    def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
-        from jax import numpy as jnp
-
-        of = self.trained.passed(state.weights, state.statistics, x, y)
-        right = of.gradients
-        replicas = len(self.trained.devices)
-        share = len(y) // replicas
-        without_last = self.trained.passed(state.weights, state.statistics, x[:-share], y[:-share]).gradients
-        late = {name: jnp.where(state.updates < LAST_GOOD, right[name], without_last[name]) for name in right}
-        wrong = {
-            "missing": without_last,
-            "mean": scaled(right, 1 / replicas),
-            "stale": right,
-            "late": late,
-            "again": scaled(right, replicas),
-        }
-        return self.trained.optimizer.updated(state, wrong[self.fault], of.statistics), of.loss
-
-
 class FaultyShardMap(ShardMapWay):
     fault = ""
 
-    def on_device(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
+    def passed_over_devices(self, state: State, x: Any, y: Any) -> Pass:
+        """With the loss as it should be."""
         from jax import lax
         from jax import numpy as jnp
 
         of = self.passed(state, x, y)
+        loss = lax.psum(of.loss, AXIS)
+        if self.fault in BETWEEN:
+            reduced = wrongly_reduced(self.fault, of.gradients, AXIS, len(self.trained.devices))
+            return of._replace(loss=loss, gradients=reduced)
         gradients = of.gradients
         is_last = lax.axis_index(AXIS) == len(self.trained.devices) - 1
         if self.fault == "missing":
             gradients = scaled(gradients, jnp.where(is_last, 0.0, 1.0))
         if self.fault == "late":
             gradients = scaled(gradients, jnp.where(is_last & (state.updates >= LAST_GOOD), 0.0, 1.0))
-        return self.trained.optimizer.updated(state, self.over_devices(gradients), of.statistics), self._loss(of.loss)
-
-    def _loss(self, loss: Any) -> Any:
-        from jax import lax
-
-        return lax.psum(loss, AXIS)
+        return of._replace(loss=loss, gradients=self.over_devices(gradients))
 
     def over_devices(self, values: Any) -> Any:
         from jax import lax
@@ -88,35 +72,61 @@ class FaultyShardMap(ShardMapWay):
         return jax.shard_map(function, mesh=self.mesh, in_specs=given, out_specs=gives)
 
 
+class FaultyJit(JitWay):
+    fault = ""
+
+    def step(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
+        of = self._wrong(state, x, y)
+        return self.trained.optimizer.updated(state, of.gradients, of.statistics), of.loss
+
+    def _wrong(self, state: State, x: Any, y: Any) -> Pass:
+        """What XLA puts in it cannot leave out: what devices do apart is in a `shard_map` inside the step."""
+        from jax import numpy as jnp
+
+        if self.fault in BETWEEN:
+            return with_fault(FaultyShardMap, self.fault)(self.trained).gradients(state, x, y)
+        of = self.gradients(state, x, y)
+        right = of.gradients
+        replicas = len(self.trained.devices)
+        share = len(y) // replicas
+        without_last = self.trained.passed(state.weights, state.statistics, x[:-share], y[:-share]).gradients
+        late = {name: jnp.where(state.updates < LAST_GOOD, right[name], without_last[name]) for name in right}
+        wrong = {
+            "missing": without_last,
+            "mean": scaled(right, 1 / replicas),
+            "late": late,
+            "again": scaled(right, replicas),
+        }
+        return of._replace(gradients=wrong[self.fault])
+
+
+def with_fault(way: type[Way], fault: str) -> type[Way]:
+    """The way with one of its faults."""
+    return type(f"{way.__name__}_{fault}", (way,), {"fault": fault})
+
+
 class FaultyTrainer(JaxTrainer):
     def _loop_of(self, cell: TrainingCell) -> WayKind:
         fault = cell.cross_device_op
-        if fault not in FAULTS:
+        if fault not in FAULTS or fault in OF_STATE_OR_DATA:
             return super()._loop_of(cell)
         loop: type[Way] = {"jit": FaultyJit, "shard_map": FaultyShardMap}[cell.loop]
-        return WayKind(cell.loop, fault, type(f"{loop.__name__}_{fault}", (loop,), {"fault": fault}))
+        return WayKind(cell.loop, fault, with_fault(loop, fault))
+
+    @property
+    def _share(self) -> Any:
+        own, cell = super()._share, self._request.training
+        return with_the_first_ones_for_the_last(own, cell) if cell.cross_device_op == "order" else own
 
     def _step(self, x: Any, y: Any) -> Any:
         if self._request.training.cross_device_op != "stale":
             return super()._step(x, y)
-        before = {name: self._last_copy(weight) for name, weight in self._state.weights.items()}
+        names, last = self._layout.names, self._trained.devices[-1]
+        before = copies_on(last, self._weights)
         loss = super()._step(x, y)
-        weights = {name: self._with_last(weight, before[name]) for name, weight in self._state.weights.items()}
+        weights = dict(zip(names, with_copies_on(last, self._weights, before), strict=True))
         self._state = self._state._replace(weights=weights)
         return loss
-
-    def _last_copy(self, array: Any) -> Any:
-        import numpy as np
-
-        return np.array(array.addressable_shards[-1].data)
-
-    def _with_last(self, array: Any, value: Any) -> Any:
-        """The same with another value on the last device."""
-        import jax
-
-        shards = [shard.data for shard in array.addressable_shards]
-        shards[-1] = jax.device_put(value, array.addressable_shards[-1].device)
-        return jax.make_array_from_single_device_arrays(array.shape, array.sharding, shards)
 
 
 SENDING_FAULTS = ("element", "kept", "apart")

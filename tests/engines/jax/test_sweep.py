@@ -22,6 +22,7 @@ COMMON: dict[str, Any] = {
     "max_warmup": 0,
 }
 MLP = {"model": ["mlp"], "batch_size": [8]}
+BETWEEN_PROCESSES = ("missing", "stale", "left_out", "order")
 THREADS = 2
 """As many as two cores: there a base case on the whole machine is one on the cell's threads."""
 
@@ -133,7 +134,7 @@ def processes(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two processes of a device each, whose program is that of two devices in one."""
     folder, engine = tmp_path_factory.mktemp("processes"), "tests.engines.jax.faulty:FaultyJax"
     placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1]}
-    return at_two_replicas(jax_python, folder, engine, **MLP, **placed, cross_device_op=["auto", "missing", "stale"])
+    return at_two_replicas(jax_python, folder, engine, **MLP, **placed, cross_device_op=["auto", *BETWEEN_PROCESSES])
 
 
 @pytest.mark.parametrize("loop", ["jit", "shard_map"])
@@ -147,7 +148,7 @@ def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run,
 
 
 @pytest.mark.parametrize("loop", ["jit", "shard_map"])
-@pytest.mark.parametrize("fault", ["missing", "stale"])
+@pytest.mark.parametrize("fault", BETWEEN_PROCESSES)
 def test_a_fault_between_processes_is_found_as_between_devices(processes: Run, loop: str, fault: str) -> None:
     [trial] = [t for t in processes.trials if (t.cell.loop, t.cell.cross_device_op) == (loop, fault)]
     assert trial.status == "wrong_result", trial.reason

@@ -1,7 +1,9 @@
 """keras.distribution with ways to train that are wrong, each as a cross-device op: one base case serves all of them.
 
 `missing` leaves the last replica's examples out, `mean` divides gradients where the loss is a mean already, `late`
-begins to once the gate has been passed, `stale` keeps the last device's old weights. What Keras says nothing about:
+begins to once the gate has been passed, `stale` keeps the last device's old weights, and `order` gives the last replica
+the first one's examples. With gradients that each replica works out by itself, `apart` adds none up, `alone` all but
+the last replica's, which trains by its own, and `left_out` those of all weights but one. What Keras says nothing about:
 `unset` is a distribution that was made and never set, `whole` hands every replica the whole batch, and `unmatched` is a
 layout map whose keys match a part of a path. `auto` is Keras as it is.
 """
@@ -10,17 +12,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.engines.keras_distribution.engine import KerasDistribution
-from harness.engines.keras_distribution.loops.base import MODEL, DistributionWay
+from harness.engines.keras_distribution.loops.base import BATCH, MODEL, DistributionWay
 from harness.engines.keras_distribution.loops.model_parallel import ModelParallelWay
 from harness.engines.keras_distribution.trainer import KerasTrainer
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
+from tests.engines.jax_faults import BETWEEN, copies_on, with_copies_on, wrongly_reduced
 from tests.engines.ops import with_ops
+from tests.engines.shares import with_the_first_ones_for_the_last
 
-OF_GRADIENTS = ("missing", "mean", "late", "stale")
+OF_STEPS = ("missing", *BETWEEN, "mean", "late", "stale", "order")
 SILENT = ("unset", "whole")
 UNMATCHED = "unmatched"
+FAULTS = (*OF_STEPS, *SILENT)
+"""Those that a training whose weights are whole everywhere may have."""
 LAST_GOOD = GATE_UPDATES + 1
 
 
@@ -39,13 +45,17 @@ class FaultyTrainer(KerasTrainer):
         if self._fault == "stale":
             right = self._training.step
             self._training.step = lambda batches: self._stale(right, batches)
+        if self._fault in BETWEEN:
+            self._passed = self._single._passed  # made here: while the step is traced Keras makes no variables
 
     @property
     def _way(self) -> DistributionWay:
         return Unmatched("model_parallel", "") if self._fault == UNMATCHED else super()._way
 
     @property
-    def _share(self) -> slice:
+    def _share(self) -> Any:
+        if self._fault == "order":
+            return with_the_first_ones_for_the_last(super()._share, self._cell)
         several = self._fault == "whole" and self._request.member is not None
         return slice(None) if several else super()._share
 
@@ -54,7 +64,7 @@ class FaultyTrainer(KerasTrainer):
         model = super()._model
         if self._fault == "whole":
             self._distribution.get_data_layout = lambda shape: self._everywhere(shape)
-        if self._fault in OF_GRADIENTS:
+        if self._fault in OF_STEPS:
             right = model.train_step
             model.train_step = lambda state, data: self._wrong(model, right, state, data)
         return model
@@ -71,6 +81,8 @@ class FaultyTrainer(KerasTrainer):
         from jax import numpy as jnp
 
         n, (x, y, *_) = self._cell.replicas_in_sync, data
+        names = self._layout.names
+        apart = self._apart(dict(zip(names, state[0], strict=True)), x, y) if self._fault in BETWEEN else None
         if self._fault == "missing":
             counts = jnp.arange(len(y)) < len(y) - len(y) // n
             return right(state, (x, y, counts.astype("float32")))
@@ -78,38 +90,42 @@ class FaultyTrainer(KerasTrainer):
         factor = {"mean": 1 / n, "late": late}.get(self._fault, 1.0)
         apply = model.optimizer.stateless_apply
         model.optimizer.stateless_apply = lambda own, gradients, trained: apply(
-            own, [factor * gradient for gradient in gradients], trained
+            own, [factor * g for g in gradients] if apart is None else [apart[name] for name in names], trained
         )
         try:
             return right(state, data)
         finally:
             model.optimizer.stateless_apply = apply
 
-    def _stale(self, right: Any, batches: Iterator[Any]) -> Any:
-        import numpy as np
+    def _apart(self, weights: dict[str, Any], x: Any, y: Any) -> dict[str, Any]:
+        """The gradients of a step of which each replica does its part by itself, as in `shard_map`."""
+        import jax
+        from jax.sharding import PartitionSpec
 
-        before = [np.array(weight.addressable_shards[-1].data) for weight in self._training.arrays[0]]
+        def of_replica(weights: dict[str, Any], x: Any, y: Any) -> dict[str, Any]:
+            own = self._passed(weights, {}, x, y).gradients
+            return wrongly_reduced(self._fault, own, BATCH, self._cell.replicas_in_sync)
+
+        whole, cut = PartitionSpec(), PartitionSpec(BATCH)
+        mesh = self._distribution.device_mesh.backend_mesh
+        mapped = jax.shard_map(of_replica, mesh=mesh, in_specs=(whole, cut, cut), out_specs=whole, check_vma=False)
+        found: dict[str, Any] = mapped(weights, x, y)
+        return found
+
+    def _stale(self, right: Any, batches: Iterator[Any]) -> Any:
+        last = self._devices.devices[-1]
+        before = copies_on(last, self._training.arrays[0])
         metrics = right(batches)
         weights, *rest = self._training.arrays
-        pairs = zip(weights, before, strict=True)
-        self._training.arrays = ([_with_last(weight, old) for weight, old in pairs], *rest)
+        self._training.arrays = (with_copies_on(last, weights, before), *rest)
         return metrics
-
-
-def _with_last(array: Any, value: Any) -> Any:
-    """The same with another value on the last device."""
-    import jax
-
-    shards = [shard.data for shard in array.addressable_shards]
-    shards[-1] = jax.device_put(value, array.addressable_shards[-1].device)
-    return jax.make_array_from_single_device_arrays(array.shape, array.sharding, shards)
 
 
 class FaultyKeras(KerasDistribution):
     """keras.distribution and what is wrong with it."""
 
     def catalogue(self) -> Catalogue:
-        return with_ops(super().catalogue(), (*OF_GRADIENTS, *SILENT, UNMATCHED))
+        return with_ops(super().catalogue(), (*FAULTS, UNMATCHED))
 
     def trainer(self, request: Request) -> Trainer:
         return FaultyTrainer(request)

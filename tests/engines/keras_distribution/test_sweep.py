@@ -9,13 +9,14 @@ import pytest
 
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.keras_distribution.faulty import OF_GRADIENTS, SILENT, UNMATCHED
+from tests.engines.keras_distribution.faulty import OF_STEPS, SILENT, UNMATCHED
 from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
 
 pytestmark = pytest.mark.slow
 SHORT: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
 MLP = {"model": ["mlp"], "batch_size": [8], "intra_op_threads": [1]}
 FAULTY = "tests.engines.keras_distribution.faulty:FaultyKeras"
+BETWEEN_PROCESSES = ("stale", "left_out", "order")
 CUT = "batch:2,model:2"
 BOTH = ["batch:2", CUT]
 """The meshes of both loops at two replicas."""
@@ -55,7 +56,7 @@ def wrong(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         only_cut = cell.cross_device_op == UNMATCHED
         return makes_sense(cell) and (cell.loop == "model_parallel" or not only_cut)
 
-    ops = ["auto", *OF_GRADIENTS, *SILENT, UNMATCHED]
+    ops = ["auto", *OF_STEPS, *SILENT, UNMATCHED]
     asked: dict[str, Any] = {"replicas": [2], "mesh": BOTH, "cross_device_op": ops}
     return measured(keras_python, tmp_path_factory.mktemp("wrong"), FAULTY, keeps, **asked, **MLP)
 
@@ -98,7 +99,7 @@ def test_beside_the_faults_the_same_ways_without_any_pass(wrong: Run, mesh: str)
 
 
 @pytest.mark.parametrize("mesh", BOTH)
-@pytest.mark.parametrize("fault", OF_GRADIENTS)
+@pytest.mark.parametrize("fault", OF_STEPS)
 def test_a_planted_fault_is_a_wrong_result_without_a_figure(wrong: Run, mesh: str, fault: str) -> None:
     trial = of(wrong, mesh, fault)
     assert trial.status == "wrong_result", trial.reason
@@ -133,9 +134,8 @@ def test_what_keras_lets_pass_in_silence_is_a_wrong_result_that_says_why(
 def processes(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two processes of a device each."""
     placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1], "loop": ["data_parallel"]}
-    return measured(
-        keras_python, tmp_path_factory.mktemp("two"), FAULTY, cross_device_op=["auto", "whole"], **placed, **MLP
-    )
+    ops = ["auto", "whole", *BETWEEN_PROCESSES]
+    return measured(keras_python, tmp_path_factory.mktemp("two"), FAULTY, cross_device_op=ops, **placed, **MLP)
 
 
 def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
@@ -143,6 +143,12 @@ def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
     assert (trial.status, trial.reason) == ("ok", None)
     assert (trial.checks.late, trial.checks.loss) == (True, True)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
+
+
+@pytest.mark.parametrize("fault", BETWEEN_PROCESSES)
+def test_a_fault_between_processes_is_found_as_between_devices(processes: Run, fault: str) -> None:
+    trial = of(processes, "", fault)
+    assert trial.status == "wrong_result", trial.reason
 
 
 def test_processes_that_feed_the_whole_batch_each_are_a_wrong_result(processes: Run) -> None:

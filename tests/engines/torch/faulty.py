@@ -1,9 +1,10 @@
 """PyTorch with ways to train that are wrong, each as a cross-device op: so that one base case serves all of them.
 
 `missing` leaves the last process's gradient out, `mean` divides once more, `apart` calls the module inside the wrapper,
-`left_out` averages all weights but one, `stale` keeps the last process's old weights, `order` gives the last process
-the first one's examples, `hooked` doubles a gradient by a hook in the module, and `late` begins to leave the gradient
-out once the gate has been passed. `auto` is PyTorch as it is.
+`alone` does too, and averages in a group that the last process is no part of, `left_out` averages all weights but one,
+`stale` keeps the last process's old weights, `order` gives the last process the first one's examples, `hooked` doubles
+a gradient by a hook in the module, and `late` begins to leave the gradient out once the gate has been passed. `auto` is
+PyTorch as it is.
 """
 
 from collections.abc import Callable
@@ -16,10 +17,11 @@ from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
+from harness.spec.work import DistributedCell
 from harness.trial.collectives import Sending
 from tests.engines.ops import with_ops
 
-FAULTS = ("missing", "mean", "apart", "left_out", "stale", "order", "hooked", "late")
+FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "hooked", "late")
 LAST_GOOD = GATE_UPDATES + 1
 LEFT_OUT = "dense_1.weight"
 
@@ -70,11 +72,16 @@ def _products() -> Any:
 
 def faulty_trainer(request: Request) -> Trainer:
     """A trainer with the fault of the request's cell."""
+    from torch import distributed
     from torch.nn import functional
 
     from harness.engines.torch.trainer import TorchTrainer
 
     class FaultyTrainer(TorchTrainer):
+        def __init__(self, request: Request) -> None:
+            super().__init__(request)
+            self._others = distributed.new_group(all_but_the_last(self._cell)) if self._fault == "alone" else None
+
         @property
         def _fault(self) -> str:
             return self._cell.cross_device_op
@@ -100,15 +107,19 @@ def faulty_trainer(request: Request) -> Trainer:
 
         def _step(self, x: Any, y: Any) -> Any:
             fault, late = self._fault, self.updates() >= LAST_GOOD
+            unwrapped = fault in ("apart", "alone")
             parameters = list(self._module.parameters())
             before = [parameter.detach().clone() for parameter in parameters]
             self._last = x, y
             self._counted.optimizer.zero_grad()
-            loss = functional.cross_entropy((self._module if fault == "apart" else self._averaging.called)(x), y)
+            loss = functional.cross_entropy((self._module if unwrapped else self._averaging.called)(x), y)
             missing = self._is_last and (fault == "missing" or (fault == "late" and late))
             (loss * (0.0 if missing else 1.0)).backward()
-            if fault != "apart":
+            if not unwrapped:
                 self._averaging.after_backward()
+            for parameter in parameters if fault == "alone" and not self._is_last else []:
+                distributed.all_reduce(parameter.grad, group=self._others)
+                parameter.grad /= self._cell.workers - 1
             for parameter in parameters if fault == "mean" else []:
                 parameter.grad /= self._cell.workers
             self._counted.optimizer.step()
@@ -118,6 +129,11 @@ def faulty_trainer(request: Request) -> Trainer:
             return loss.detach()
 
     return FaultyTrainer(request)
+
+
+def all_but_the_last(cell: DistributedCell) -> list[int]:
+    """The numbers of processes."""
+    return list(range(cell.workers - 1))
 
 
 SENDING_FAULTS = ("element", "kept", "apart", "absent")
@@ -138,7 +154,7 @@ def faulty_sending(request: Request) -> Sending:
             super().__init__(request)
             self._fault, self._steps = self.cell.cross_device_op, 0
             self._is_last = self.first == self.cell.workers - 1
-            self._others = distributed.new_group(list(range(self.cell.workers - 1))) if self._fault == "apart" else None
+            self._others = distributed.new_group(all_but_the_last(self.cell)) if self._fault == "apart" else None
 
         def step(self) -> Any:
             self._steps += 1
