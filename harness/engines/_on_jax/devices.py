@@ -1,6 +1,7 @@
 """The devices of one process on the processor, and the threads that they share."""
 
 import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.errors import HarnessError, Unsupported
@@ -56,10 +57,11 @@ def set_up(request: Request) -> CpuDevices:
     if threads:
         os.environ[POOL] = str(threads)
     jax.config.update("jax_platforms", "cpu")  # whatever accelerators there are, these devices are the processor's
-    if request.member is None:
-        _share_compiled(request.scratch)  # what processes have compiled together each would wait for
-    else:
+    if request.scratch:
+        _share_compiled(Path(request.scratch))
+    if request.member is not None:
         _join(request.member, request.others_limit_s)
+        _write_compiled_too(request.member.index)
     own = jax.local_devices()
     if len(own) < count:
         raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
@@ -83,17 +85,38 @@ def _join(member: Membership, limit_s: float) -> None:
     jax.distributed.initialize(addresses[0], len(addresses), member.index)
 
 
-def _share_compiled(scratch: str) -> None:
+def _share_compiled(scratch: Path) -> None:
     """Keep what is compiled in the run's folder for what trials share: the next trial of the cell reads it there.
 
     Compiling takes most of a trial's set-up. What is read is the machine code that was written.
     """
     import jax
 
-    if scratch:
-        jax.config.update("jax_compilation_cache_dir", os.path.join(scratch, "compiled"))  # noqa: PTH118  it wants text
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    jax.config.update("jax_compilation_cache_dir", str(scratch / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def _write_compiled_too(index: int) -> None:
+    """Let this process keep what it compiles, as JAX lets the first one alone.
+
+    On processors JAX's keys have the process in them, so that no other process finds what the first has written. Where
+    JAX writes by another name than it does now, the process compiles in every trial.
+    """
+    from jax._src import compiler, distributed
+
+    write, joined = getattr(compiler, "_cache_write", None), distributed.global_state
+    if index == 0 or write is None:
+        return
+
+    def written(*compiled: Any) -> None:
+        joined.process_id = 0
+        try:
+            write(*compiled)
+        finally:
+            joined.process_id = index
+
+    compiler._cache_write = written
 
 
 def mean(value: float, request: Request) -> float:
