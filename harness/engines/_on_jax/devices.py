@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.engines._on_jax.compiled import share_compiled, write_compiled_too
+from harness.engines._on_jax.joining import join
 from harness.errors import HarnessError, Unsupported
-from harness.protocol.messages import Membership, Request
+from harness.protocol.messages import Request
 from harness.record.trial import Resources
-from harness.trial.same_work.meeting import meet
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
@@ -58,65 +59,16 @@ def set_up(request: Request) -> CpuDevices:
         os.environ[POOL] = str(threads)
     jax.config.update("jax_platforms", "cpu")  # whatever accelerators there are, these devices are the processor's
     if request.scratch:
-        _share_compiled(Path(request.scratch))
+        share_compiled(Path(request.scratch))
     if request.member is not None:
-        _join(request.member, request.others_limit_s)
-        _write_compiled_too(request.member.index)
+        join(request.member, request.others_limit_s)
+        write_compiled_too(request.member.index)
     own = jax.local_devices()
     if len(own) < count:
         raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
     devices = own[:count] if request.member is None else jax.devices()
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
     return CpuDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
-
-
-def _join(member: Membership, limit_s: float) -> None:
-    """Meet the other processes at the first one's address; returns when all are there.
-
-    HarnessError that names who is missing after `limit_s`, or the address that somebody else has: JAX's coordinator
-    waits for five minutes, and knows no names.
-    """
-    import jax
-
-    addresses = member.cluster[member.task]
-    if (listening := meet(member, limit_s)) is not None:
-        listening.close()  # JAX listens there itself
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(addresses[0], len(addresses), member.index)
-
-
-def _share_compiled(scratch: Path) -> None:
-    """Keep what is compiled in the run's folder for what trials share: the next trial of the cell reads it there.
-
-    Compiling takes most of a trial's set-up. What is read is the machine code that was written.
-    """
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str(scratch / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-
-
-def _write_compiled_too(index: int) -> None:
-    """Let this process keep what it compiles, as JAX lets the first one alone.
-
-    On processors JAX's keys have the process in them, so that no other process finds what the first has written. Where
-    JAX writes by another name than it does now, the process compiles in every trial.
-    """
-    from jax._src import compiler, distributed
-
-    write, joined = getattr(compiler, "_cache_write", None), distributed.global_state
-    if index == 0 or write is None:
-        return
-
-    def written(*compiled: Any) -> None:
-        joined.process_id = 0
-        try:
-            write(*compiled)
-        finally:
-            joined.process_id = index
-
-    compiler._cache_write = written
 
 
 def mean(value: float, request: Request) -> float:
