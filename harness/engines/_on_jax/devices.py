@@ -1,12 +1,14 @@
 """The devices of one process on the processor, and the threads that they share."""
 
 import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.engines._on_jax.compiled import share_compiled, write_compiled_too
+from harness.engines._on_jax.joining import join
 from harness.errors import HarnessError, Unsupported
-from harness.protocol.messages import Membership, Request
+from harness.protocol.messages import Request
 from harness.record.trial import Resources
-from harness.trial.same_work.meeting import meet
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
@@ -56,44 +58,17 @@ def set_up(request: Request) -> CpuDevices:
     if threads:
         os.environ[POOL] = str(threads)
     jax.config.update("jax_platforms", "cpu")  # whatever accelerators there are, these devices are the processor's
-    if request.member is None:
-        _share_compiled(request.scratch)  # what processes have compiled together each would wait for
-    else:
-        _join(request.member, request.others_limit_s)
+    if request.scratch:
+        share_compiled(Path(request.scratch))
+    if request.member is not None:
+        join(request.member, request.others_limit_s)
+        write_compiled_too(request.member.index)
     own = jax.local_devices()
     if len(own) < count:
         raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
     devices = own[:count] if request.member is None else jax.devices()
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
     return CpuDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
-
-
-def _join(member: Membership, limit_s: float) -> None:
-    """Meet the other processes at the first one's address; returns when all are there.
-
-    HarnessError that names who is missing after `limit_s`, or the address that somebody else has: JAX's coordinator
-    waits for five minutes, and knows no names.
-    """
-    import jax
-
-    addresses = member.cluster[member.task]
-    if (listening := meet(member, limit_s)) is not None:
-        listening.close()  # JAX listens there itself
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(addresses[0], len(addresses), member.index)
-
-
-def _share_compiled(scratch: str) -> None:
-    """Keep what is compiled in the run's folder for what trials share: the next trial of the cell reads it there.
-
-    Compiling takes most of a trial's set-up. What is read is the machine code that was written.
-    """
-    import jax
-
-    if scratch:
-        jax.config.update("jax_compilation_cache_dir", os.path.join(scratch, "compiled"))  # noqa: PTH118  it wants text
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 def mean(value: float, request: Request) -> float:
@@ -109,3 +84,19 @@ def mean(value: float, request: Request) -> float:
 def in_order(array: Any) -> list[Any]:
     """What of an array this process's devices have, in the order of their numbers."""
     return sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+
+
+def laid(values: Any, sharding: Any) -> Any:
+    """NumPy's arrays in any structure, the same in each process, on the devices that the sharding is of.
+
+    Over several processes JAX's `device_put` has them send each other every array first, to see that it is the same.
+    That took longer than all else of building a model. Here the gate sees it: all hold the same state in the end.
+    """
+    import jax
+    import numpy as np
+
+    if sharding.is_fully_addressable:
+        return jax.device_put(values, sharding)
+    return jax.tree.map(
+        lambda value: jax.make_array_from_callback(np.shape(value), sharding, lambda index: value[index]), values
+    )

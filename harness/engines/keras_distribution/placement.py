@@ -1,9 +1,10 @@
 """Where the parts of arrays lie: what each replica has, and whether the devices train together at all."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._on_jax.devices import in_order
+from harness.engines._on_jax.devices import in_order, laid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +13,31 @@ if TYPE_CHECKING:
 
 DeviceRow = Sequence[Any]
 """The devices of a replica."""
+
+
+@contextlib.contextmanager
+def laid_unasked() -> Iterator[None]:
+    """While entered, what Keras lays over the devices of several processes they do not send each other first (`laid`):
+    every variable of a model and of its optimizer, as it is made and as it is assigned."""
+    import jax
+    import numpy as np
+    from keras.distribution import TensorLayout
+    from keras.src.backend.jax import distribution_lib
+
+    own = distribution_lib.distribute_tensor
+
+    def distributed(tensor: Any, layout: Any) -> Any:
+        sharding = layout.backend_layout if isinstance(layout, TensorLayout) else layout
+        here = isinstance(tensor, np.ndarray) or (isinstance(tensor, jax.Array) and tensor.is_fully_addressable)
+        if not here or isinstance(tensor, jax.core.Tracer) or sharding.is_fully_addressable:
+            return own(tensor, layout)
+        return laid(np.asarray(tensor), sharding)
+
+    distribution_lib.distribute_tensor = distributed
+    try:
+        yield
+    finally:
+        distribution_lib.distribute_tensor = own
 
 
 def copies(array: Any, rows: Sequence[DeviceRow], each: bool = True) -> "tuple[Array, ...]":

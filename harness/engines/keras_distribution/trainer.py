@@ -13,7 +13,7 @@ from harness.engines._on_jax.trainer import UNLIKE, check
 from harness.engines.keras_distribution.instruments import jitted_without, refuse_what_no_sum_is_apart_in
 from harness.engines.keras_distribution.loops import DistributionWay, loops
 from harness.engines.keras_distribution.models import model_of
-from harness.engines.keras_distribution.placement import apart, copies
+from harness.engines.keras_distribution.placement import apart, copies, laid_unasked
 from harness.engines.keras_distribution.reference import forward_of
 from harness.engines.keras_distribution.sums import summed
 from harness.engines.keras_distribution.training import FitTraining
@@ -59,7 +59,8 @@ class KerasTrainer(OnJaxRecovering):
         self._layout = StateOrder(list(weights), list(statistics), OPTIMIZERS[cell.optimizer].slots, 0)
         first = self._layout.start(weights, statistics)
         x, y = self._placed(self._data.share_of(self._data.gate[0]))
-        self._training = FitTraining(self._model, cell.optimizer, first, self._layout, x, y)
+        with laid_unasked():
+            self._training = FitTraining(self._model, cell.optimizer, first, self._layout, x, y)
 
     @functools.cached_property
     def _distribution(self) -> Any:
@@ -128,7 +129,8 @@ class KerasTrainer(OnJaxRecovering):
         return judge_sums(received, patterns, sent)
 
     def _summed(self, sent: "list[Array]") -> list[Any]:
-        return summed(sent, [variable._layout for variable in self._training.model.trainable_variables])
+        with laid_unasked():
+            return summed(sent, [variable._layout for variable in self._training.model.trainable_variables])
 
     def state(self) -> list[VariableState]:
         """Every device's copy of what is whole there, and every replica's of what is cut."""

@@ -14,12 +14,15 @@ from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
 from harness.trial.ending import refuse_other_axes
+from harness.trial.kept_reference import kept_reference
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from harness.trial.same_work.reference import Batch
 
     Array = np.ndarray[Any, Any]
 
@@ -76,8 +79,13 @@ class SameWorkTrainer(ABC):
         return steps, self._remarks
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """In this process alone, by gradients of each share and NumPy."""
-        return self._single.reference(initial, self._data.gate, self._request.seed)
+        """In this process alone, by gradients of each share and NumPy; in the first trial of the cell in a run, which
+        later ones are held against."""
+        request, batches = self._request, self._data.gate
+        key = reference_key(request, initial, batches)
+        return kept_reference(
+            request.scratch, key, lambda: self._single.reference(initial, batches, request.seed), request.others_limit_s
+        )
 
     def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
         """As `reference`, each update by itself."""
@@ -109,6 +117,16 @@ class SameWorkTrainer(ABC):
     def peak_device_memory_bytes(self) -> int | None:
         """There is no accelerator."""
         return None
+
+
+def reference_key(request: Request, initial: Sequence[VariableState], batches: "Sequence[Batch]") -> bytes:
+    """All that the reference of the first updates depends on: the whole cell, the seed, where each copy of the state
+    begins, and the examples. What else there is, such as versions, a run has once."""
+    arrays = [*(copy for state in initial for copy in state.copies), *(part for batch in batches for part in batch)]
+    shapes = [(array.shape, str(array.dtype)) for array in arrays]
+    kinds = [(state.name, state.kind, len(state.copies)) for state in initial]
+    told = repr((request.cell.cell_id, request.seed, kinds, shapes))
+    return told.encode() + b"".join(array.tobytes() for array in arrays)
 
 
 class MeanLoss:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.engines._on_jax.devices import laid
 from harness.engines._on_jax.model import TrainedModel
 from harness.trial.same_work.state import Pass, State
 
@@ -75,10 +76,7 @@ class Way(ABC):
 
     def placed_state(self, state: State) -> State:
         """A state of NumPy's, the same in each process, on the devices."""
-        import jax
-
-        parts = zip(state, self.of_state, strict=True)
-        return State(*(jax.device_put(part, sharding) for part, sharding in parts))
+        return State(*(laid(part, sharding) for part, sharding in zip(state, self.of_state, strict=True)))
 
     def placed(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
         """This process's share of a batch, each device's part on it; returns before the copy is done."""

@@ -27,8 +27,8 @@ from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import ONE_UPDATE, apart
-from harness.trial.array_cache import cached_arrays
 from harness.trial.judgement import FEW, STATE_TOLERANCE, sight_of
+from harness.trial.kept_reference import kept_reference
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ __all__ = ["arithmetic_of", "continue_reference", "reference_of_each", "run_refe
 FUSED_OTHERWISE = ("mixed_bfloat16", "mixed_float16")
 """Arithmetics in which a program and eager operations may differ by more than perturbed weights show: seen is the
 gradient of a convolution's bias before batch normalisation, which has no true one, a thousand times larger eagerly."""
-SIGHT = "sight-"
-"""What the names of the kept numbers of `Reference.sight` begin with."""
 
 
 def run_reference(training: Training, initial: Sequence[VariableState]) -> Reference:
@@ -52,20 +50,14 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     differ in strategy or op alone, and every further trial, are held against the same reference.
     """
 
-    def computed() -> "dict[str, Array]":
+    def computed() -> Reference:
         [reference] = _compute(training, [(initial, training.batches)])
         if training.workload.input_shape is None:  # a user's own model
             _must_be_built_alike(training, initial, reference)
-        return _arrays(reference)
+        return reference
 
     request = training.request
-    arrays = cached_arrays(request.scratch, "reference", _key(training, initial), computed, request.others_limit_s)
-    states = [[arrays[f"state-{u}-{v}"] for v in range(len(initial))] for u in range(len(training.batches))]
-    weights = sum(state.kind == "weight" for state in initial)
-    trusted = [arrays[f"trusted-{w}"] for w in range(weights)]
-    losses, noise = arrays["losses"].tolist(), arrays["loss_noise"].tolist()
-    sight = {name.removeprefix(SIGHT): float(value) for name, value in arrays.items() if name.startswith(SIGHT)}
-    return Reference(states, arrays["noise"].tolist(), trusted, losses, noise, coarsest_arithmetic(training), sight)
+    return kept_reference(request.scratch, _key(training, initial), computed, request.others_limit_s)
 
 
 def reference_of_each(training: Training, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
@@ -100,20 +92,6 @@ def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     places = [[*by_place(part)] for part in training.batches[0] if not hasattr(part, "dtype")]
     return repr((parts, shapes, places)).encode() + b"".join(array.tobytes() for array in arrays)
-
-
-def _arrays(reference: Reference) -> "dict[str, Array]":
-    import numpy as np
-
-    def storable(array: "Array") -> "Array":
-        """NumPy's files do not know bfloat16, all of whose numbers float32 has."""
-        return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
-
-    arrays = {f"state-{u}-{v}": storable(a) for u, state in enumerate(reference.states) for v, a in enumerate(state)}
-    arrays |= {f"trusted-{w}": mask for w, mask in enumerate(reference.trusted)}
-    numbers = {"noise": reference.noise, "losses": reference.losses, "loss_noise": reference.loss_noise}
-    arrays |= {name: np.array(values) for name, values in numbers.items()}
-    return arrays | {f"{SIGHT}{fault}": np.array(share) for fault, share in (reference.sight or {}).items()}
 
 
 def _compute(

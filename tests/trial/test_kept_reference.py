@@ -1,0 +1,130 @@
+"""What later trials of a run are held against is what an earlier one has computed, and is as strict."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.protocol.state import Reference, VariableState
+from harness.trial.judgement import check_mean_losses, check_update
+from harness.trial.kept_reference import kept_reference
+from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.reference import ShareByShare
+from harness.trial.same_work.state import Pass, State, StateOrder
+from harness.trial.same_work.trainer import SameWorkTrainer
+
+Array = np.ndarray[Any, Any]
+REPLICAS, FEATURES = 2, 5
+
+
+class LeastSquaresShares(ShareByShare):
+    """A line through points; knows how often it was asked for gradients."""
+
+    asked = 0
+
+    def shares(self, state: State, batch: tuple[Array, Array]) -> list[Pass]:
+        self.asked += 1
+        found, weight = [], np.float32(state.weights["w"])
+        for _, share in self._of_each(state, batch):
+            x, y = (part[share] for part in batch)
+            away = x @ weight - y
+            found.append(Pass((away**2).sum() / len(batch[1]), {"w": 2 * x.T @ away / len(batch[1])}, {}))
+        return found
+
+
+class LineTrainer(SameWorkTrainer):
+    """A trial's, as far as its reference goes."""
+
+    _remarks: Mapping[str, str] = {}  # type: ignore[assignment]
+    _known_step: Any = None
+    _single: Any = None
+
+    def __init__(self, scratch: str, cell_id: str = "one", seed: int = 1, start: float = 0.5, batches: int = 7) -> None:
+        self._layout = StateOrder(["w"], [], OPTIMIZERS["momentum"].slots, 0)
+        self._single = LeastSquaresShares(self._layout, OPTIMIZERS["momentum"], REPLICAS)
+        cell = SimpleNamespace(cell_id=cell_id)
+        self._request: Any = SimpleNamespace(scratch=scratch, seed=seed, cell=cell, others_limit_s=1.0)
+        generator = np.random.default_rng(batches)
+        x = generator.normal(size=(3, 8, FEATURES)).astype(np.float32)
+        self._data: Any = SimpleNamespace(gate=[(part, part.sum(axis=1)) for part in x])
+        first = self._layout.start({"w": np.full(FEATURES, start, np.float32)}, {})
+        self.initial = self._layout.captured(first, lambda _, array: (np.asarray(array),) * REPLICAS)
+
+    def found(self) -> Reference:
+        return self.reference(self.initial)
+
+
+def told(reference: Reference) -> list[Any]:
+    """All that is in it, as it can be compared."""
+    arrays = [*(a for state in reference.states for a in state), *reference.trusted]
+    numbers = (reference.noise, list(reference.losses), list(reference.loss_noise), reference.arithmetic)
+    return [[(str(a.dtype), a.tolist()) for a in arrays], *numbers, dict(reference.sight or {}), reference.few]
+
+
+def states_of(reference: Reference, factor: float = 1.0) -> list[list[VariableState]]:
+    """What a step that does as the reference does leaves behind on every replica, but for a factor on the weight."""
+    initial = LineTrainer("").initial
+    return [
+        [
+            VariableState(of.name, of.kind, (value * np.float32(factor) if of.kind == "weight" else value,) * REPLICAS)
+            for value, of in zip(values, initial, strict=True)
+        ]
+        for values in reference.states
+    ]
+
+
+def test_a_later_trial_of_a_cell_takes_the_reference_of_an_earlier_one_to_the_last_bit(tmp_path: Path) -> None:
+    first, later, alone = LineTrainer(str(tmp_path)), LineTrainer(str(tmp_path)), LineTrainer("")
+    assert told(first.found()) == told(later.found()) == told(alone.found())
+    assert first._single.asked == alone._single.asked > 0
+    assert later._single.asked == 0
+
+
+def test_what_an_earlier_trial_has_computed_is_as_strict_as_what_this_one_would(tmp_path: Path) -> None:
+    LineTrainer(str(tmp_path)).found()
+    later, alone = LineTrainer(str(tmp_path)), LineTrainer("")
+    kept, own = later.found(), alone.found()
+    assert check_update(states_of(kept), later.initial, kept).evidence is None
+    wrong = states_of(kept, 1.01)
+    said = check_update(wrong, later.initial, kept)
+    assert said.evidence is not None
+    assert said == check_update(wrong, alone.initial, own)
+    losses = [loss * 1.01 for loss in own.losses]
+    evidence = check_mean_losses(losses, kept)
+    assert evidence is not None
+    assert evidence == check_mean_losses(losses, own)
+
+
+@pytest.mark.parametrize("other", [{"cell_id": "two"}, {"seed": 2}, {"start": 0.25}, {"batches": 8}])
+def test_another_cell_seed_start_or_batch_has_a_reference_of_its_own(tmp_path: Path, other: dict[str, Any]) -> None:
+    LineTrainer(str(tmp_path)).found()
+    another = LineTrainer(str(tmp_path), **other)
+    another.found()
+    assert another._single.asked > 0
+
+
+def test_a_replica_that_begins_with_another_state_has_a_reference_of_its_own(tmp_path: Path) -> None:
+    LineTrainer(str(tmp_path)).found()
+    another = LineTrainer(str(tmp_path))
+    weight = another.initial[0]
+    another.initial[0] = VariableState(weight.name, weight.kind, (weight.copies[0], weight.copies[1] + 1))
+    another.found()
+    assert another._single.asked > 0
+
+
+def test_all_of_a_reference_is_kept(tmp_path: Path) -> None:
+    whole = Reference(
+        states=[[np.float32([1, 2]), np.int32(1)], [np.float32([3, 4]), np.int32(2)]],
+        noise=[[0.1, 0.0], [0.2, 0.0]],
+        trusted=[np.array([True, False])],
+        losses=[0.5, 0.25],
+        loss_noise=[1e-6, 2e-6],
+        arithmetic="mixed_bfloat16",
+        sight={"missing": 20.0, "doubled": 30.0},
+        few=1e-4,
+    )
+    for _ in range(2):
+        assert told(kept_reference(str(tmp_path), b"key", lambda: whole)) == told(whole)
