@@ -32,13 +32,13 @@ def test_the_sample_has_every_model_optimizer_and_fault_in_every_strategy_and_mo
     assert len(NAMES) >= 40
     assert len(FAULTS) >= 25
     for name in NAMES:
-        assert {right(name, *side).key for side in cells.SIDES} <= set(keys)
+        assert {right(name, *side).key for side in [*cells.SIDES, *cells.LATER]} <= set(keys)
     for name in OPTIMIZERS:
         assert {case.strategy for case in sample if case.optimizer == name and not case.fault} == set(cells.STRATEGIES)
     for name, fault in FAULTS.items():
         mine = {(case.strategy, case.mode, case.start) for case in sample if case.fault == name}
         absent = ([] if fault.alone else ["none"]) + (["central_2"] if fault.copies else [])
-        sides = [side for side in cells.SIDES if side[0] not in absent]
+        sides = [side for side in [*cells.SIDES, *cells.LATER] if side[0] not in absent]
         assert mine == {(*side, start) for side in sides for start in START}
 
 
