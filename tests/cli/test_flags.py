@@ -137,7 +137,7 @@ def test_the_flags_that_take_a_list_are_the_axes_and_what_says_so_itself() -> No
     several = {(verb, flag.name) for verb, flag in flags_of_verbs() if flag.multiple}
     of_axes = {(verb, key) for verb in ("sweep", "ab", "explain", "validate") for key in AXES}
     of_faults = {("faults", key) for key in LISTS}
-    assert several - of_axes == of_faults | {("ab", "a"), ("ab", "b"), ("history", "cell")}
+    assert several - of_axes == of_faults | {("ab", "a"), ("ab", "b"), ("history", "cell"), ("report", "others")}
     assert {("sweep", key) for key in AXES} <= several
 
 

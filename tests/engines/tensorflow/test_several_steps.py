@@ -1,5 +1,7 @@
 """Several training steps in one call: each on its own batch, by the program whose single steps were proved."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +18,10 @@ from harness.engines.tensorflow.training import Training
 from harness.errors import Unsupported
 from harness.record.explain import NO_UPDATE
 from harness.record.trial import Plant
+from harness.run.process.zygote import Zygote
 from harness.trial.examples import random_batch
 from tests.record.examples import cell
+from tests.run.process.test_cluster import measured
 
 SHAPE, CLASSES, BATCH = (4,), 10, 8
 BATCHES = [random_batch(SHAPE, CLASSES, BATCH, seed) for seed in range(30)]
@@ -55,7 +59,8 @@ def training(tf: Any, a_call: int, replicas: int = 1, loop: str = "custom", data
 
     keras.utils.set_random_seed(1)
     names = tuple(f"/job:localhost/replica:0/task:0/device:CPU:{i}" for i in range(replicas))
-    strategy = tf.distribute.MirroredStrategy(list(names)) if replicas > 1 else tf.distribute.get_strategy()
+    op = tf.distribute.ReductionToOneDevice()  # of collectives one process has one numbering, for all tests
+    strategy = tf.distribute.MirroredStrategy(list(names), op) if replicas > 1 else tf.distribute.get_strategy()
     of = cell(
         strategy="mirrored" if replicas > 1 else "none", replicas=replicas, batch_size=BATCH // replicas,
         global_batch_size=BATCH, loop=loop, data=data, steps_per_execution=a_call,
@@ -129,10 +134,25 @@ def test_keras_makes_several_steps_of_an_iterator_only(tf: Any) -> None:
         FitLoop(training(tf, 4, loop="fit", data="synthetic"))
 
 
-def test_keras_own_several_steps_fail_under_two_mirrored_replicas(tf: Any) -> None:
+@pytest.mark.slow
+def test_keras_own_several_steps_fail_under_mirrored_replicas_that_sum_up_by_collectives(
+    preloaded: Callable[[], AbstractContextManager[None]],
+) -> None:
     """Without the harness, too; where this fails a later TensorFlow can, and docs/platform.md is to be changed."""
-    with pytest.raises(tf.errors.InvalidArgumentError, match="You must feed a value for placeholder"):
-        trained(training(tf, 4, 2, "fit"))
+    asked = {
+        "strategy": "mirrored",
+        "replicas": 2,
+        "loop": "fit",
+        "steps_per_execution": 4,
+        "model": "mlp",
+        "data": "iris",
+    }
+    with preloaded(), Zygote() as zygote:
+        summed, copied = (
+            measured(zygote, windows=3, cross_device_op=op, **asked) for op in ("auto", "reduction_to_one_device")
+        )
+    assert (summed.status, copied.status) == ("crashed", "ok")
+    assert "You must feed a value for placeholder" in summed.reason
 
 
 def test_what_is_planted_between_steps_or_takes_them_apart_wants_a_call_for_each(tf: Any) -> None:
