@@ -43,7 +43,7 @@ GROWS = {
     "push": ("whole", "no_input", "no_pull"),
 }
 """The arms that hold something which is in a part."""
-SLEPT_S, IN_TURN_S = 0.03, 0.2
+SLEPT_S, IN_TURN_S = 0.15, 0.2
 """Much against what an update or a step of these takes on an idle machine, and against what other work makes of it."""
 
 

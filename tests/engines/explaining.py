@@ -30,3 +30,12 @@ def explanation_of(run: Run, op: str) -> Explanation:
     """That of the one cell of a cross-device op."""
     [one] = [one for one in explanations_of(run) if one.cell.get("cross_device_op") == op]
     return one
+
+
+def must_hold_what_was_planted(explained: Explanation, part: str, planted_s: float) -> None:
+    """A step's part is as long as what was planted in it, and no more than the step has: a busy machine makes a sleep
+    longer, and then the step too."""
+    step_s = explained.step_time_s or 0
+    part_s = explained.part(part).value * step_s
+    assert part_s > planted_s / 2
+    assert abs(step_s - part_s) < part_s / 2

@@ -17,7 +17,7 @@ from harness.record.explain import (
 )
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import explanation_of, one_block
+from tests.engines.explaining import explanation_of, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
 
 pytestmark = pytest.mark.slow
@@ -84,8 +84,7 @@ def test_a_planted_cause_makes_its_own_part_the_largest(run: Run, op: str, part:
 
 
 def test_batches_that_come_late_are_as_much_input_as_they_are_late(run: Run) -> None:
-    slow = explanation_of(run, SLOW_INPUT)
-    assert PLANTED_S / 2 < slow.part("input").value * (slow.step_time_s or 0) < 1.5 * PLANTED_S
+    must_hold_what_was_planted(explanation_of(run, SLOW_INPUT), "input", PLANTED_S)
 
 
 def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
