@@ -65,7 +65,7 @@ def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> str:
     told = []
     for known in LEVERS[part]:
         keys = {setting.partition("=")[0] for setting in known.settings(cell, catalogue)}
-        if known.words and any(_knows(catalogue, key) for key in ({known.key} if known.key else keys)):
+        if any(_knows(catalogue, key) for key in ({known.key} if known.key else keys)):
             told.append(known.words)
     *most, last = told or [""]
     return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}" if most else last
@@ -103,7 +103,7 @@ class KnownLever:
     """A flag, or what is like one, that makes a part of a step smaller."""
 
     words: str
-    """What the report says of it; empty where it only tries it."""
+    """What the report says of it."""
     settings: ToTry = lambda _cell, _catalogue: iter(())
     key: str = ""
     """Of one that is told of every cell whose engine knows the key; empty is told where there is something to try."""
@@ -200,6 +200,10 @@ _SERVED = (
     KnownLever("more servers (--ps)", _more_servers),
     KnownLever("large variables on several servers (--partitioner)", _cut_variables),
 )
+_ONE_PROGRAM = (
+    KnownLever("several steps a call (--steps-per-execution)", _several_steps),
+    KnownLever("--xla", _xla),
+)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
         KnownLever("decoding once (--cache)", _cached),
@@ -216,15 +220,13 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     ),
     "update": (
         KnownLever("an optimizer that does less (--optimizer)", key="optimizer"),
-        KnownLever("several steps a call (--steps-per-execution)", _several_steps),
-        KnownLever("--xla", _xla),
+        *_ONE_PROGRAM,
     ),
     "pull": _SERVED,
     "push": _SERVED,
     "dispatch": (
         KnownLever("a larger --batch-size", _larger_batch),
-        KnownLever("several steps a call (--steps-per-execution)", _several_steps),
-        KnownLever("--xla", _xla),
+        *_ONE_PROGRAM,
     ),
     "contention": (
         KnownLever("fewer replicas", _fewer_replicas, key="workers"),

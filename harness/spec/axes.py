@@ -63,7 +63,7 @@ CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", d
 SHARERS = Takers(lambda traits: traits.multi_worker and not traits.parameter_servers, "has workers that share an input")
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
-REPEATING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has several steps in one call")
+REPEATING = Takers(FETCHING.are, "has several steps in one call")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
 GIVEN, COUNTED = "the batches themselves are given", "the number of an update's shares is given"
 ADDED, UNCUT = "shares are added up on one device", "one device holds whole variables"
@@ -167,7 +167,8 @@ class Axes(BaseModel):
         works=COLLECTIVES,
         one_update=ADDED,
         help="{names}, or your own as package.module:function", asked=("auto",), choices="cross_device_ops", own=OWN,
-        base="auto", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True, late=False,
+        base="auto", compared_with="auto", later=False, competes=True, idle=_one_replica, in_program=True,
+        side_by_side=True, late=False,
         named=False, always=True, label=lambda cell: cell.cross_device_op if cell.cross_device_op != "auto" else "",
         tried=("auto", "reduction_to_one_device"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
     )]

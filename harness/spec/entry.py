@@ -110,6 +110,8 @@ class Axis:
     """Cells of which it says nothing, such as a network's one process: they lie on the curve of every value."""
     in_program: bool = False
     """The traced program, or the global batch size beside it, shows it: with equal ones the experiment is the same."""
+    compared_with: str = ""
+    """The value that a comparison holds the others against where nobody names one; empty is the first of the run's."""
     side_by_side: bool = False
     """Its values are what the table of cross-device ops sets side by side."""
     one_update: str = ""

@@ -81,7 +81,8 @@ def _values(manifest: RunManifest, cells: Sequence[Cell], axis: str) -> tuple[st
 def _base(axis: str, values: Sequence[str], base: str | None) -> str:
     if base is not None:
         return next(value for value in values if value.lower() == base.lower())
-    return "auto" if axis == "cross_device_op" and "auto" in values else values[0]
+    usual = TABLE[axis].compared_with if axis in TABLE else ""
+    return usual if usual in values else values[0]
 
 
 def _rest(cell: Cell, axis: str) -> tuple[object, ...]:
