@@ -12,6 +12,7 @@ from harness.run.progress.base import Quiet
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.expand import Matrix
+from harness.trial.alone import ROUNDS
 from tests.preloaded import handed_in
 
 
@@ -33,6 +34,16 @@ def must_have_passed_the_whole_gate(trial: TrialRecord) -> None:
     assert trial.checks.late is True
     assert trial.checks.loss is True
     assert trial.checks.updates_applied == trial.checks.updates_scheduled
+    if trial.cluster is not None:
+        must_have_timed_each_by_itself(trial)
+
+
+def must_have_timed_each_by_itself(trial: TrialRecord) -> None:
+    """Else nobody knows whom the others wait for."""
+    assert trial.cluster is not None
+    rounds = [member.compute_s for member in trial.cluster.members]
+    assert [len(own) for own in rounds] == [ROUNDS] * trial.cell.workers
+    assert min(map(min, rounds)) > 0
 
 
 def must_know_its_sight(trial: TrialRecord) -> None:

@@ -17,7 +17,9 @@ class JaxShares(ShareByShare):
         import jax
 
         super().__init__(layout, trained.optimizer, len(trained.devices))
-        self._device, self._passed = jax.local_devices()[0], jax.jit(trained.passed)
+        self._device = jax.local_devices()[0]
+        self.passed = jax.jit(trained.passed)
+        """Forward and backward of one device's examples, on the device that they lie on."""
 
     def shares(self, state: State, batch: "Batch") -> list[Pass]:
         """Where statistics are of the whole batch, each pass is over all of it, and only the share's examples count."""
@@ -32,5 +34,5 @@ class JaxShares(ShareByShare):
             counts[share] = 1
             part = (*batch, counts) if together else (*(values[share] for values in batch), counts[share])
             own = {name: np.float32(value) for name, value in statistics.items()}
-            found.append(self._passed(weights, *jax.device_put((own, *part), self._device)))
+            found.append(self.passed(weights, *jax.device_put((own, *part), self._device)))
         return found

@@ -1,18 +1,20 @@
 """What trainers whose arrays are JAX's are alike in."""
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import CpuDevices, in_order, mean
 from harness.engines._on_jax.executed import Program
+from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.work import held_by
 from harness.protocol.messages import Request
 from harness.record.trial import Resources
 from harness.trial.instruments import Holds
 from harness.trial.same_work.architectures import ANOTHER_START
 from harness.trial.same_work.instruments import Step, TakenApart
-from harness.trial.same_work.state import StateOrder
+from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import refuse_what_is_tensorflows
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over 
 class OnJaxTrainer(TakenApart):
     """Of a trainer what follows from its devices and from the state that lies on them."""
 
-    alone: Callable[[], None] | None = None
     _devices: CpuDevices
     _layout: StateOrder
     _instead: Program | None = None
@@ -43,6 +44,16 @@ class OnJaxTrainer(TakenApart):
     @abstractmethod
     def _arrays(self) -> Any:
         """The state, in any structure of JAX's arrays."""
+
+    @property
+    @abstractmethod
+    def _laid(self) -> State:
+        """The state by name, as it lies on the devices."""
+
+    @property
+    @abstractmethod
+    def _single(self) -> JaxShares:
+        """The reference; made once."""
 
     @property
     @abstractmethod
@@ -85,6 +96,34 @@ class OnJaxTrainer(TakenApart):
     def _remarks(self) -> dict[str, str]:
         over_all = self._layout.statistics and not self._layout.own and self._request.training.replicas_in_sync > 1
         return {"batch_normalisation": OVER_ALL} if over_all else {}
+
+    @property
+    def alone(self) -> Callable[[], None]:
+        """Forward and backward on each device of this process, batch normalisation over the device's own examples."""
+        return self._alone
+
+    def _alone(self) -> None:
+        import jax
+
+        jax.block_until_ready([self._single.passed(*given) for given in self._given_alone])
+
+    @functools.cached_property
+    def _given_alone(self) -> list[tuple[Any, ...]]:
+        """Of each device of this process what a pass is given, all of which lies there: weights, statistics, x, y, and
+        how much an example counts."""
+        import jax
+        import numpy as np
+
+        state, found = self._laid, []
+        x, y = self._placed(self._data.share_of(self._data.gate[0]))
+        for at, shard in enumerate(in_order(y)):
+            weights = {name: in_order(array)[at].data for name, array in state.weights.items()}
+            statistics = {name: in_order(array)[at].data for name, array in state.statistics.items()}
+            if self._layout.own:
+                statistics = {name: own[0] for name, own in statistics.items()}
+            counts = jax.device_put(np.ones(len(shard.data), np.float32), shard.device)
+            found.append((weights, statistics, in_order(x)[at].data, shard.data, counts))
+        return found
 
     def synchronise(self) -> None:
         """Return when the state of every device is there."""

@@ -77,6 +77,10 @@ class JaxTrainer(OnJaxRecovering):
         return self._state
 
     @property
+    def _laid(self) -> State:
+        return self._state
+
+    @property
     def _weights(self) -> list[Any]:
         return [self._state.weights[name] for name in self._layout.names]
 

@@ -29,7 +29,7 @@ from harness.trial.same_work.batches import CLASSES, SYNTHETIC, Data
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
-from harness.trial.same_work.state import StateOrder
+from harness.trial.same_work.state import State, StateOrder
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -114,8 +114,12 @@ class KerasTrainer(OnJaxRecovering):
         return self._training.arrays
 
     @property
+    def _laid(self) -> State:
+        return self._training.state()
+
+    @property
     def _weights(self) -> list[Any]:
-        return list(self._training.state().weights.values())
+        return list(self._laid.weights.values())
 
     def check_reduction(self) -> str | None:
         """Whether the devices train together, and known values in the shapes of the gradients, by an update as any."""

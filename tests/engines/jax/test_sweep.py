@@ -10,7 +10,12 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.cli.real import only_run, run
 from tests.engines.jax.faulty import FAULTS
-from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight, swept
+from tests.engines.sweeps import (
+    must_have_passed_the_whole_gate,
+    must_have_timed_each_by_itself,
+    must_know_its_sight,
+    swept,
+)
 
 pytestmark = pytest.mark.slow
 COMMON: dict[str, Any] = {
@@ -142,8 +147,7 @@ def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run,
     [trial] = [t for t in processes.trials if (t.cell.loop, t.cell.cross_device_op) == (loop, "auto")]
     assert (trial.status, trial.reason) == ("ok", None)
     assert (trial.checks.late, trial.checks.loss) == (True, True)
-    assert trial.cluster is not None
-    assert len(trial.cluster.members) == 2
+    must_have_timed_each_by_itself(trial)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
 
 

@@ -46,7 +46,7 @@ class FaultyTrainer(KerasTrainer):
             right = self._training.step
             self._training.step = lambda batches: self._stale(right, batches)
         if self._fault in BETWEEN:
-            self._passed = self._single._passed  # made here: while the step is traced Keras makes no variables
+            self._passed = self._single.passed  # made here: while the step is traced Keras makes no variables
 
     @property
     def _way(self) -> DistributionWay:

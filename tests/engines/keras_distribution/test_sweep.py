@@ -10,7 +10,7 @@ import pytest
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.engines.keras_distribution.faulty import OF_STEPS, SILENT, UNMATCHED
-from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
+from tests.engines.sweeps import must_have_passed_the_whole_gate, must_have_timed_each_by_itself, swept
 
 pytestmark = pytest.mark.slow
 SHORT: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
@@ -142,6 +142,7 @@ def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
     trial = of(processes, "", "auto")
     assert (trial.status, trial.reason) == ("ok", None)
     assert (trial.checks.late, trial.checks.loss) == (True, True)
+    must_have_timed_each_by_itself(trial)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
 
 
