@@ -82,7 +82,7 @@ def _base(axis: str, values: Sequence[str], base: str | None) -> str:
     if base is not None:
         return next(value for value in values if value.lower() == base.lower())
     usual = TABLE[axis].compared_with if axis in TABLE else ""
-    return usual if usual in values else values[0]
+    return usual if usual and usual in values else values[0]
 
 
 def _rest(cell: Cell, axis: str) -> tuple[object, ...]:
