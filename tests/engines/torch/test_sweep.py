@@ -8,7 +8,12 @@ import pytest
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.cli.real import only_run, run
-from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight, swept
+from tests.engines.sweeps import (
+    must_have_passed_the_whole_gate,
+    must_have_timed_each_by_itself,
+    must_know_its_sight,
+    swept,
+)
 from tests.engines.torch.faulty import FAULTS
 
 pytestmark = pytest.mark.slow
@@ -51,6 +56,12 @@ def test_all_ways_pass_the_whole_gate_in_one_to_four_processes(right: Run) -> No
     assert cells == {(workers, loop) for workers in (1, 2, 3, 4) for loop in WAYS}
     for trial in right.trials:
         must_have_passed_the_whole_gate(trial)
+
+
+def test_each_of_several_processes_is_timed_by_itself(right: Run) -> None:
+    for trial in right.trials:
+        if trial.cell.workers > 1:
+            must_have_timed_each_by_itself(trial)
 
 
 def test_every_trial_knows_what_faults_it_would_have_seen(right: Run) -> None:
