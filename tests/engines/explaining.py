@@ -32,6 +32,12 @@ def explanation_of(run: Run, op: str) -> Explanation:
     return one
 
 
+def must_be_most(explained: Explanation, part: str) -> None:
+    """No other part is half as long."""
+    others = [one.value for one in explained.parts if one.name not in (part, "unexplained")]
+    assert max(others) < explained.part(part).value / 2
+
+
 def must_hold_what_was_planted(explained: Explanation, part: str, planted_s: float) -> None:
     """A step's part is as long as what was planted in it, and no more than the step has: a busy machine makes a sleep
     longer, and then the step too."""

@@ -56,9 +56,10 @@ class OnJaxTrainer(TakenApart):
         """The reference; made once."""
 
     @property
-    @abstractmethod
     def _weights(self) -> list[Any]:
         """Those of the state, in the order of the layout."""
+        weights = self._laid.weights
+        return [weights[name] for name in self._layout.names]
 
     @property
     @abstractmethod

@@ -80,10 +80,6 @@ class JaxTrainer(OnJaxRecovering):
     def _laid(self) -> State:
         return self._state
 
-    @property
-    def _weights(self) -> list[Any]:
-        return [self._state.weights[name] for name in self._layout.names]
-
     def state(self) -> list[VariableState]:
         """Every device's copy of weights, slots and count, by the device's number."""
         return self._layout.captured(self._state, self._copies)

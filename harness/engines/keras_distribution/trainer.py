@@ -117,10 +117,6 @@ class KerasTrainer(OnJaxRecovering):
     def _laid(self) -> State:
         return self._training.state()
 
-    @property
-    def _weights(self) -> list[Any]:
-        return list(self._laid.weights.values())
-
     def check_reduction(self) -> str | None:
         """Whether the devices train together, and known values in the shapes of the gradients, by an update as any."""
         weights, n = self._training.state().weights, self._cell.replicas_in_sync

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.explain import Explanation, explanations_of
+from harness.analysis.explain import explanations_of
 from harness.record.explain import ALONE, IN_ONE_CALL, NO_INPUT, NO_UPDATE, REDUCTION, WHOLE, ExplainPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.spec.cell import TrainingCell
-from tests.engines.explaining import explanation_of, must_hold_what_was_planted, one_block
+from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.horovod.test_sweep import MLP, TENSORS, WRAPPERS
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT
 
@@ -62,12 +62,6 @@ def trials(run: Run, op: str) -> dict[str, TrialRecord]:
 
 def of_op(run: Run, cell_id: str, op: str) -> bool:
     return any(cell.cell_id == cell_id and cell.get("cross_device_op") == op for cell in run.manifest.cells)
-
-
-def must_be_most(explanation: Explanation, part: str) -> None:
-    others = [one.value for one in explanation.parts if one.name not in (part, "unexplained")]
-    [own] = [one.value for one in explanation.parts if one.name == part]
-    assert max(others) < own / 2
 
 
 def test_every_arm_but_a_barrier_is_measured_and_the_parts_add_up_to_the_step(run: Run) -> None:

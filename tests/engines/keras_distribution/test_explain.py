@@ -17,7 +17,7 @@ from harness.record.explain import (
 )
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import explanation_of, must_hold_what_was_planted, one_block
+from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
 
 pytestmark = pytest.mark.slow
@@ -78,9 +78,7 @@ def test_what_was_executed_shows_which_arms_add_gradients_up(run: Run) -> None:
 
 @pytest.mark.parametrize(("op", "part"), [(SLOW_INPUT, "input"), (SLOW_UPDATE, "update")])
 def test_a_planted_cause_makes_its_own_part_the_largest(run: Run, op: str, part: str) -> None:
-    slow = explanation_of(run, op)
-    [own] = [one.value for one in slow.parts if one.name == part]
-    assert max(one.value for one in slow.parts if one.name not in (part, "unexplained")) < own / 2
+    must_be_most(explanation_of(run, op), part)
 
 
 def test_batches_that_come_late_are_as_much_input_as_they_are_late(run: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from harness.record.explain import ALONE, EMPTY, NO_INPUT, NO_UPDATE, WHOLE, ExplainPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import explanation_of, must_hold_what_was_planted, one_block
+from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
 
 pytestmark = pytest.mark.slow
@@ -66,8 +66,7 @@ def test_the_replica_by_itself_is_called_as_it_is_in_company(run: Run) -> None:
 def test_a_planted_cause_makes_its_own_part_grow(run: Run, op: str, part: Any) -> None:
     slow = explanation_of(run, op)
     must_hold_what_was_planted(slow, part, PLANTED_S)
-    others = [one for one in slow.parts if one.name not in (part, "unexplained")]
-    assert max(one.value for one in others) < slow.part(part).value / 2
+    must_be_most(slow, part)
 
 
 def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
