@@ -231,6 +231,8 @@ class Report(Message):
     """A trial's word to the parent; exactly one field is set."""
 
     phase: PhaseName | None = None
+    alive: bool | None = None
+    """What it is at takes long, and goes on."""
     set_up: bool | None = None
     """The trial is built and its first updates are proved: it waits for its pilot, its first turn."""
     ready: bool | None = None

@@ -15,6 +15,7 @@ from harness.spec.work import TRAINING
 from harness.trial.ending import ending_of
 from harness.trial.membership import await_leave
 from harness.trial.own_check import own_check
+from harness.trial.sign_of_life import sign_of_life
 from harness.trial.trial import Trial
 
 BEFOREHAND = ("prepare", "preflight")
@@ -25,6 +26,7 @@ def live(connection: socket.socket, request: Request, engine: Engine) -> None:
     """Entry point of a forked process; the zygote's fork leaves by os._exit afterwards."""
     channel = Channel(connection)
     channel.send(Report(phase="start"))
+    sign_of_life.tell_over(channel)
     gc.disable()  # Tracing makes garbage that is not worth a fifth of the set-up's time; on again before any window.
     faulthandler.enable(all_threads=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)

@@ -27,6 +27,7 @@ from harness.trial.judgement import LARGEST_SHARE
 from harness.trial.own_function import own_function, wants_arguments
 from harness.trial.parent import die_with_parent
 from harness.trial.script import Script
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,13 +89,11 @@ def as_number(path: str, loss: Any) -> float:
         ) from None
 
 
-def run_own_reference(request: Request, steps: int, alive: Callable[[], None]) -> OwnReference:
+def run_own_reference(request: Request, steps: int) -> OwnReference:
     """The first `steps` uncompiled, then with each fault. Call it before TensorFlow's runtime has started.
 
-    `alive` is called before each of these runs. What faults look like is the same in all trials that one process was
-    forked for, so the first of them finds out.
+    What faults look like is the same in all trials that one process was forked for, so the first of them finds out.
     """
-    alive()
     reference = _apart(request, steps)
     if reference.reason is not None:
         return reference
@@ -102,16 +101,14 @@ def run_own_reference(request: Request, steps: int, alive: Callable[[], None]) -
         return replace(reference, unseen="it took no gradient with a tf.GradientTape in which a fault could be planted")
     try:
         key = repr((request.cell, request.seed, reference.precision)).encode()
-        compute = functools.partial(_sight, request, steps, reference, alive)
+        compute = functools.partial(_sight, request, steps, reference)
         found = cached_arrays(request.scratch, "own-sight", key, compute, request.others_limit_s)
     except Unprovable as error:
         return replace(reference, unseen=str(error))
     return replace(reference, sight={fault: float(share) for fault, share in found.items()})
 
 
-def _sight(
-    request: Request, steps: int, reference: OwnReference, alive: Callable[[], None]
-) -> "dict[str, np.ndarray[Any, Any]]":
+def _sight(request: Request, steps: int, reference: OwnReference) -> "dict[str, np.ndarray[Any, Any]]":
     """How many times its limit each fault would be. Raises Unprovable where they cannot all be tried in time."""
     import numpy as np
 
@@ -119,7 +116,7 @@ def _sight(
     for fault in FAULTS:
         if reference.replicas == 1 and fault in OF_SEVERAL:
             continue
-        alive()
+        sign_of_life()
         wrong = _apart(request, steps, fault)
         if wrong.reason == _SLOW:
             raise Unprovable(f"with a fault in its gradients {_SLOW}")

@@ -47,7 +47,8 @@ class OwnStep(Attempt):
         check_loop(self._request.plant, None)
         self._checks.gate = "own_step"
         self._path = self._request.cell.subject
-        reference = run_own_reference(self._request, GATE_STEPS, lambda: self._enter("check"))
+        self._enter("check")
+        reference = run_own_reference(self._request, GATE_STEPS)
         self._enter("build")
         set_threads(self._request)
         let_memory_grow()

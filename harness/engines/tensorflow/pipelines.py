@@ -9,8 +9,7 @@ followed, too: an example that a timed step lost or doubled would have moved whe
 import gc
 import math
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +47,7 @@ from harness.trial.array_cache import cached_arrays
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock
 from harness.trial.passes import KnownPass, digest_of, digests_of, judge_batch
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,15 +57,12 @@ if TYPE_CHECKING:
 
 MOST_EXAMPLES = 100_000
 """Of a pass that is followed; and it has at most `CACHE_BYTES`."""
-SIGN_OF_LIFE_S = 1.0
 READ_AT_ONCE = 32
 _SHUFFLE = re.compile(r"Shuffle\((\d+)\)")
 
 
 class PipelineTrial(Attempt):
     """A trial of a `PipelineCell`."""
-
-    _told_alive = 0.0
 
     def _measure(self) -> None:
         check_loop(self._request.plant, None)
@@ -113,7 +110,7 @@ class PipelineTrial(Attempt):
     def _known(self, feed: "Feed") -> KnownPass | None:
         """The source's examples; None where they cannot be known, which is written down."""
         try:
-            return feed.known(self._alive)
+            return feed.known()
         except Unprovable as error:
             self._checks.detail |= dict.fromkeys(("examples", "late"), str(error))
             if feed.cell.deterministic:
@@ -128,13 +125,13 @@ class PipelineTrial(Attempt):
             digests = self._examples_of(feed, count)
         while len(digests) < count:
             digests += self._looked_at(feed, batches.next_arrays())
-            self._alive()
+            sign_of_life()
         digests = digests[:count]
         self._judge("examples", known.judge(digests))
         if feed.cell.deterministic and known.order_unknown:
             self._checks.detail["order"] = known.order_unknown
         elif feed.cell.deterministic:
-            ordered = feed.side_by_side(self._alive) if feed.cell.interleave > 1 else known
+            ordered = feed.side_by_side() if feed.cell.interleave > 1 else known
             self._judge("order", ordered.judge_order(digests, feed.order(count)))
 
     def _examples_of(self, feed: "Feed", count: int) -> list[int]:
@@ -142,7 +139,7 @@ class PipelineTrial(Attempt):
         digests = []
         for example in feed.examples().take(count).as_numpy_iterator():
             digests.append(digest_of(parts_of(example).values()))
-            self._alive()
+            sign_of_life()
         return digests
 
     def _looked_at(self, feed: "Feed", batch: "dict[str, Array]") -> list[int]:
@@ -156,15 +153,8 @@ class PipelineTrial(Attempt):
         digests: list[int] = []
         while len(digests) < left_of_pass + count:
             digests += digests_of(*batches.next_arrays().values())
-            self._alive()
+            sign_of_life()
         self._judge("late", known.judge(digests[left_of_pass : left_of_pass + count]))
-
-    def _alive(self) -> None:
-        """Tell now and then that what takes long goes on."""
-        now = time.monotonic()
-        if now - self._told_alive > SIGN_OF_LIFE_S:
-            self._told_alive = now
-            self._enter("check")
 
 
 @dataclass
@@ -255,7 +245,7 @@ class Feed:
         numbers = drawn_order(self.info, count, buffer, self.request.seed).take(count).batch(count)
         return [int(number) for number in next(iter(numbers)).numpy()]
 
-    def known(self, alive: Callable[[], None]) -> KnownPass:
+    def known(self) -> KnownPass:
         """The examples of a pass, read from the source; Unprovable where they are too many, or others each time.
 
         A registered source has the same ones each time, and is read once a sweep.
@@ -265,9 +255,9 @@ class Feed:
         if self.info.examples is not None:
             self._must_not_be_more_than(self.info.examples)
         if isinstance(self.source, OwnBatches):
-            return self._known_of_batches(self.source, alive)
+            return self._known_of_batches(self.source)
         if self.source.gives == "own":
-            first, second = self._read(alive), self._read(alive)
+            first, second = self._read(), self._read()
             return KnownPass.of_two(self.source.name, first, second)
         raw = self.cell.cut == "source"
         stored = self.cell.data_files if raw else None
@@ -276,36 +266,36 @@ class Feed:
             self.request.scratch,
             "pass",
             key,
-            lambda: {"digests": np.array(self._read(alive), np.uint64)},
+            lambda: {"digests": np.array(self._read(), np.uint64)},
             self.request.others_limit_s,
         )
         return KnownPass(arrays["digests"].tolist())
 
-    def _known_of_batches(self, source: OwnBatches, alive: Callable[[], None]) -> KnownPass:
+    def _known_of_batches(self, source: OwnBatches) -> KnownPass:
         """The examples of the batches that the user's own function makes: the same in a second pass, and in the order
         that its first pass has each time."""
         made = source.batches(self.cell.batch_size)
-        first, second = self._digests(made, alive), self._digests(made, alive)
-        again = self._digests(source.batches(self.cell.batch_size), alive)
+        first, second = self._digests(made), self._digests(made)
+        again = self._digests(source.batches(self.cell.batch_size))
         known = KnownPass.of_two(source.name, first, second)
         return replace(known, order_unknown=KnownPass.of_two(source.name, first, again).order_unknown)
 
-    def side_by_side(self, alive: Callable[[], None]) -> KnownPass:
+    def side_by_side(self) -> KnownPass:
         """The examples of a pass in the order in which files that are read side by side give them."""
-        return KnownPass(self._read(alive, self.cell.interleave))
+        return KnownPass(self._read(self.cell.interleave))
 
-    def _read(self, alive: Callable[[], None], files: int = 0) -> list[int]:
+    def _read(self, files: int = 0) -> list[int]:
         at_once = 1 if self.cell.cut == "source" else READ_AT_ONCE  # pictures may differ in size
-        return self._digests(self._plain(files).batch(at_once), alive)
+        return self._digests(self._plain(files).batch(at_once))
 
-    def _digests(self, batches: "tf.data.Dataset", alive: Callable[[], None]) -> list[int]:
+    def _digests(self, batches: "tf.data.Dataset") -> list[int]:
         digests: list[int] = []
         raw = self.cell.cut == "source"
         for found in batches.as_numpy_iterator():
             parts = parts_of(found).values()
             digests += [digest_of([part[0] for part in parts])] if raw else digests_of(*parts)
             self._must_not_be_more_than(len(digests))
-            alive()
+            sign_of_life()
         return digests
 
     def _must_not_be_more_than(self, examples: int) -> None:

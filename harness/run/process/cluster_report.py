@@ -62,6 +62,8 @@ class Merged:
             process.phase = report.phase
             if process.member.leads:
                 self._enter(report.phase)
+        elif report.alive:
+            self.out.append(report)
         elif report.set_up or report.ready:
             process.set_up = True
             process.ready = report if report.ready else None

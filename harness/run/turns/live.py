@@ -222,11 +222,13 @@ class LiveTrial:
                 line = self.child.channel.receive_line(max(0.0, min(SLICE_S, self.deadline - time.monotonic())))
             except EOFError:
                 self._died()
-            if line is not None:
-                break
-            if time.monotonic() >= self.deadline and not self._makes_kernels():
-                self._hung()
-        return self._take_in(line)
+            if line is None:
+                if time.monotonic() >= self.deadline and not self._makes_kernels():
+                    self._hung()
+            elif not (report := self._take_in(line)).alive:
+                return report
+            else:
+                self.deadline = max(self.deadline, self._limit())
 
     def _makes_kernels(self) -> bool:
         """Whether it may hang for the driver's making its card's kernels, for which it gets more time, in all phases

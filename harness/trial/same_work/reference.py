@@ -15,6 +15,7 @@ from harness.trial.judgement import FEW, faults_of, sight_of
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
 from harness.trial.same_work.optimizers import Optimizer
 from harness.trial.same_work.state import Pass, State, StateOrder
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,6 +94,7 @@ class ShareByShare(ABC):
 
         run, values = ReferenceRun(start), start
         for batch in batches:
+            sign_of_life()
             state = self._layout.state(values)
             shares = self.shares(state, batch)
             of_shares = ([np.asarray(share.gradients[name], np.float64) for share in shares] for name in self._names)

@@ -16,9 +16,9 @@ from harness.spec.catalogue import Catalogue
 from tests.engines.ops import with_ops
 
 SLOW_INPUT, SLOW_UPDATE = "slow_input", "slow_update"
-PLANTED_S = 0.1
+PLANTED_S = 0.2
 """Many times a step of the perceptron, so that it binds the step whatever else the machine does, and so long that a
-sleep which a busy machine makes some 0.03 s longer is still about as long as it was to be."""
+sleep which a busy machine makes some 0.05 s longer is still about as long as it was to be."""
 
 
 def planted_trainer(request: Request) -> Trainer:

@@ -136,6 +136,12 @@ def test_who_has_not_reported_is_named_with_where_it_is() -> None:
     assert awaited_words(trial) == ""
 
 
+def test_a_sign_of_life_of_any_process_is_the_trials() -> None:
+    trial = merged(CLUSTER)
+    trial.take_in(trial.processes[1], Report(alive=True))
+    assert trial.out == [Report(alive=True)]
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_worker_that_is_lost_ends_the_trial_in_its_own_phase_wherever_the_others_are(victim: int) -> None:
     trial = merged(CLUSTER)

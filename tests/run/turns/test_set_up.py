@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import Interrupted
-from harness.protocol.messages import Request, TraceRequest
+from harness.protocol.messages import Report, Request, TraceRequest
 from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.progress.base import Quiet
@@ -189,6 +189,28 @@ def test_the_limit_in_time_is_of_each_phase_and_not_of_all_of_set_up(
     group = Group(tmp_path, all_play(Play("check", check_for_long)), CELLS[:1], together=1, timeout_s=1000.0)
     group.run()
     assert later == [1200.0]
+    assert set(group.statuses().values()) == {"ok"}
+
+
+@pytest.mark.parametrize("at", ["check", 2, "finish"])
+def test_what_takes_longer_than_the_limit_goes_on_as_long_as_it_gives_a_sign_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str | int
+) -> None:
+    later, now = [0.0], time.monotonic
+
+    def take_long(actor: Actor) -> None:
+        for _ in range(4):
+            later[0] += 600.0
+            actor.channel.send(Report(alive=True))
+            actor.killed.wait(0.1)  # so that the parent looks at its clock
+
+    monkeypatch.setattr(
+        "harness.run.turns.live.time",
+        SimpleNamespace(monotonic=lambda: now() + later[0], perf_counter=time.perf_counter),
+    )
+    group = Group(tmp_path, all_play(Play(at, take_long)), CELLS[:1], together=1, timeout_s=1000.0)
+    group.run()
+    assert later[0] >= 2400.0
     assert set(group.statuses().values()) == {"ok"}
 
 

@@ -11,6 +11,7 @@ from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
 from harness.trial.noise import ReferenceRun
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +32,7 @@ def run_updates(
     # Of the replicas of other processes nothing is known here; they begin alike, and this process compares its own.
     own = [[copies[min(r, len(copies) - 1)] for copies in untrained] for r in range(len(device.start(start)))]
     for batch in batches:
+        sign_of_life()
         shares = device.shares(batch, own)
         if updates is not None:
             updates.append(summed_over(values, shares))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.update import Share, SingleDevice, summed_gradient, times_gradient
 from harness.trial.judgement import faults_of
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +52,7 @@ def faulty_states(
     for name, gradients in faults_of(last.whole, last.without_last, earlier, len(last.own), _times):
         if only not in (None, name):
             continue
+        sign_of_life()
         device.start(last.before)
         device.apply([Share(gradients, None, [])])
         yield name, device.state(last.own)

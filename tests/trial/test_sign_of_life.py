@@ -1,0 +1,36 @@
+"""A trial says that what takes long goes on: now and then, and before each update of a reference."""
+
+import socket
+
+import pytest
+
+from harness.protocol.channel import Channel
+from harness.protocol.engine import GATE_UPDATES
+from harness.protocol.messages import Report
+from harness.trial import sign_of_life as module
+from harness.trial.noise import PERTURBED_RUNS
+from harness.trial.sign_of_life import SignOfLife
+from tests.trial.test_kept_reference import LineTrainer
+
+
+def test_the_parent_is_told_now_and_then_however_often_it_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = map(Channel, socket.socketpair())
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    sign_of_life = SignOfLife()
+    sign_of_life()  # to nobody
+    sign_of_life.tell_over(theirs)
+    for now[0] in (100.0, 100.5, 100.9, 101.5):
+        sign_of_life()
+    theirs.close()
+    told = [ours.receive_line(), ours.receive_line()]
+    assert [Report.model_validate_json(line or "") for line in told] == [Report(alive=True)] * 2
+    with pytest.raises(EOFError):
+        ours.receive_line()
+
+
+def test_each_update_of_a_reference_in_numpy_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs: list[bool] = []
+    monkeypatch.setattr("harness.trial.same_work.reference.sign_of_life", lambda: signs.append(True))
+    LineTrainer("", batches=GATE_UPDATES).found()
+    assert len(signs) >= GATE_UPDATES * (1 + PERTURBED_RUNS)
