@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import SupportsFloat
 
 from harness.protocol.channel import Channel
@@ -32,79 +33,72 @@ NANOSECONDS = 9
 """Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
 
+@dataclass(eq=False)
 class Clock:
-    """Paces a loop: see `harness.protocol.engine.Pace`.
+    """Paces a loop: see `harness.protocol.engine.Pace`."""
 
-    `gate` is called with the step's number after each of the first `gate_steps` single steps; it raises
-    to end the trial. `synchronise` waits for every replica. `agree` makes one number of what each process of
-    a cluster has timed, so that all choose the same steps; a window has at least `least_steps`. After the gate all
-    steps come in calls of `a_call`, and are issued as a multiple of it. `tracer` profiles a
-    few steps more once the parent has said finish: every window of every live trial is timed by then. `prove` is called
-    where a turn says so, before its window; a window of steps that nobody times follows it, since what proves uses
-    caches, and workers that wait for one that proves begin together again.
-
-    As many batches as `ahead` says at the pilot can be made while it is another trial's turn, and would cost a window
+    channel: Channel
+    synchronise: Callable[[], None]
+    """Waits for every replica."""
+    window_s: float
+    gate_steps: int
+    gate: Callable[[int], None]
+    """Called with the step's number after each of the first `gate_steps` single steps; it raises to end the trial."""
+    agree: Callable[[float], float] = float
+    """Makes one number of what each process of a cluster has timed, so that all choose the same steps."""
+    least_steps: int = 1
+    """Of a window."""
+    tracer: Tracer | None = None
+    """Profiles a few steps more once the parent has said finish: every window of every live trial is timed by then."""
+    prove: Callable[[], None] | None = None
+    """Called where a turn says so, before its window; a window of steps that nobody times follows it, since what proves
+    uses caches, and workers that wait for one that proves begin together again."""
+    ahead: Callable[[], int] = int
+    """As many batches as it says at the pilot can be made while it is another trial's turn, and would cost a window
     nothing. So many steps come before the first window, and where they are faster than those of the pilot, before each:
-    what is timed is the input's own pace. Steps that are nothing but their input wait for it, whatever the pilot sees
-    (`waits`). `resting` is entered while it is another trial's turn.
+    what is timed is the input's own pace."""
+    waits: bool = False
+    """Whether steps are nothing but their input, and so wait for it, whatever the pilot sees."""
+    resting: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
+    """Entered while it is another trial's turn."""
+    before: Callable[[float], int] = lambda _: 0
+    """How many steps that nobody times come before every window, given the seconds of one as all processes have agreed
+    on them: of steps that are slower after a rest. Such steps have no input, so `ahead` is 0."""
+    a_call: int = 1
+    """After the gate all steps come in calls of so many, and are issued as a multiple of it."""
 
-    `before` says how many steps that nobody times come before every window, given the seconds of one as all processes
-    have agreed on them: of steps that are slower after a rest. Such steps have no input, so `ahead` is 0.
-    """
-
-    def __init__(
-        self,
-        channel: Channel,
-        synchronise: Callable[[], None],
-        window_s: float,
-        gate_steps: int,
-        gate: Callable[[int], None],
-        agree: Callable[[float], float] = float,
-        least_steps: int = 1,
-        tracer: Tracer | None = None,
-        prove: Callable[[], None] | None = None,
-        ahead: Callable[[], int] = int,
-        waits: bool = False,
-        resting: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
-        before: Callable[[float], int] = lambda _: 0,
-        a_call: int = 1,
-    ) -> None:
-        self._channel = channel
-        self._synchronise = synchronise
-        self._window_s = window_s
-        self._gate_steps = gate_steps
-        self._gate = gate
-        self._agree = agree
-        self._least_steps = least_steps
-        self._tracer = tracer
-        self._prove = prove
-        self._tracing = self._finished = False
-        self._ahead_of_pilot, self._ahead, self._lead = ahead, 0, 0
-        self._waits, self._resting, self._before = waits, resting, before
-        self._a_call = a_call
-        self._untimed: list[int] = []
-        """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
-        self._probing = False
-        """Whether the first of them tell if steps wait for their input."""
-        self._after_others = 0.0
-        """Seconds that each of those took, where this turn has some."""
-        self._waiting: list[float] = []
-        """What they told: the share of a step in a row by which one after another's turn was shorter."""
-        self._in_turn = False
-        """Whether the window whose turn it is is still to come."""
-        self._proving_s = 0.0
-        self._steps = self._issued = 1
-        self._piloting = self._announced = False
-        self._paces: list[float] = []
-        self._long_enough = 0
-        self._round = 0
-        self._wall = self._cpu = 0.0
-        self._idle_since = self._idle_cpu_since = 0.0
-        self._waited = self._waited_cpu = 0.0
-        self.scheduled = 0
-        """Steps issued so far, the gate's included."""
-        self.losses: list[float] = []
-        """The loss at the end of every window."""
+    scheduled: int = field(default=0, init=False)
+    """Steps issued so far, the gate's included."""
+    losses: list[float] = field(default_factory=list, init=False)
+    """The loss at the end of every window."""
+    _steps: int = field(default=1, init=False)
+    _issued: int = field(default=1, init=False)
+    _round: int = field(default=0, init=False)
+    _tracing: bool = field(default=False, init=False)
+    _finished: bool = field(default=False, init=False)
+    _ahead: int = field(default=0, init=False)
+    _lead: int = field(default=0, init=False)
+    _untimed: list[int] = field(default_factory=list, init=False)
+    """Steps before the window whose turn it is, which are not in it; one synchronisation after each number."""
+    _probing: bool = field(default=False, init=False)
+    """Whether the first of them tell if steps wait for their input."""
+    _after_others: float = field(default=0.0, init=False)
+    """Seconds that each of those took, where this turn has some."""
+    _waiting: list[float] = field(default_factory=list, init=False)
+    """What they told: the share of a step in a row by which one after another's turn was shorter."""
+    _in_turn: bool = field(default=False, init=False)
+    """Whether the window whose turn it is is still to come."""
+    _proving_s: float = field(default=0.0, init=False)
+    _piloting: bool = field(default=False, init=False)
+    _announced: bool = field(default=False, init=False)
+    _paces: list[float] = field(default_factory=list, init=False)
+    _long_enough: int = field(default=0, init=False)
+    _wall: float = field(default=0.0, init=False)
+    _cpu: float = field(default=0.0, init=False)
+    _idle_since: float = field(default=0.0, init=False)
+    _idle_cpu_since: float = field(default=0.0, init=False)
+    _waited: float = field(default=0.0, init=False)
+    _waited_cpu: float = field(default=0.0, init=False)
 
     @property
     def pace(self) -> float:
@@ -115,32 +109,32 @@ class Clock:
         """Steps to run now; blocks until the parent gives the turn; 0 when it says finish."""
         if self._finished:
             return 0
-        if self.scheduled >= self._gate_steps and not self._piloting and not self._in_turn:
+        if self.scheduled >= self.gate_steps and not self._piloting and not self._in_turn:
             if not self._announced:  # here, since a loop may do something else between the gate and the pilot
                 self._announced = True
-                self._channel.send(Report(set_up=True))
+                self.channel.send(Report(set_up=True))
                 self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
-            with self._resting():
-                line = self._channel.receive_line()
+            with self.resting():
+                line = self.channel.receive_line()
             turn = Turn.model_validate_json(line or "")
             if turn.do == "finish":
                 return self._after_the_last_window()
             self._begin(turn)
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         due = self._untimed[0] if self._untimed else self._steps
-        self._issued = due if self.scheduled < self._gate_steps else self._in_calls(due)
+        self._issued = due if self.scheduled < self.gate_steps else self._in_calls(due)
         return self._issued
 
     def _in_calls(self, steps: int) -> int:
         """So many steps, or more, that are whole calls."""
-        return math.ceil(steps / self._a_call) * self._a_call
+        return math.ceil(steps / self.a_call) * self.a_call
 
     def end(self, loss: SupportsFloat) -> None:
         """Close the window: synchronise, then read the clock."""
-        self._synchronise()
-        if self._tracing and self._tracer is not None:
+        self.synchronise()
+        if self._tracing and self.tracer is not None:
             self._tracing = False
-            self._tracer.end()
+            self.tracer.end()
             self.losses.append(float(loss))
             return
         wall = time.perf_counter() - self._wall
@@ -150,10 +144,10 @@ class Clock:
         if self._untimed:
             del self._untimed[0]
             if self._probing:
-                self._probe(self._agree(wall) / self._issued)
+                self._probe(self.agree(wall) / self._issued)
             return
-        if self.scheduled <= self._gate_steps:
-            self._gate(self.scheduled)
+        if self.scheduled <= self.gate_steps:
+            self.gate(self.scheduled)
         elif self._piloting:
             self._pilot(wall)
         else:
@@ -174,8 +168,8 @@ class Clock:
         if self._piloting:
             return
         self._untimed = [self._lead] if self._lead else []
-        if turn.prove and self._prove is not None:
-            self._prove()
+        if turn.prove and self.prove is not None:
+            self.prove()
             self._proving_s = time.perf_counter() - now
             self._untimed = [max(self._steps, self._lead)]
         elif self._ahead and (not self._waiting or (self._lead and len(self._waiting) < PROBES)):
@@ -193,19 +187,19 @@ class Clock:
     def _learn(self, wall: float) -> None:
         """Whether steps wait for their input, where the window that took `wall` seconds comes after a probe."""
         if self._after_others:
-            self._waiting.append(1 - self._after_others * self._steps / self._agree(wall))
+            self._waiting.append(1 - self._after_others * self._steps / self.agree(wall))
             self._lead, self._after_others = self._needed(statistics.median(self._waiting)), 0.0
 
     def _needed(self, waiting: float) -> int:
         """Steps after which no batch waits any more: while they use up what is ready, more is made."""
-        return math.ceil(self._ahead / max(waiting, WAITING)) if self._waits or waiting > WAITING else 0
+        return math.ceil(self._ahead / max(waiting, WAITING)) if self.waits or waiting > WAITING else 0
 
     def _after_the_last_window(self) -> int:
         self._finished = True
-        if self._tracer is None:
+        if self.tracer is None:
             return 0
         self._tracing = True
-        steps = self._in_calls(self._tracer.begin(self._steps))
+        steps = self._in_calls(self.tracer.begin(self._steps))
         self.scheduled += steps
         return steps
 
@@ -216,35 +210,35 @@ class Clock:
         them would make every window too short. It follows the fastest synchronisation too: what delays one (another
         trial that is set up meanwhile) would make every window of the run too long (seen: nine times as long).
         """
-        wall = self._agree(wall)
+        wall = self.agree(wall)
         if not self._paces:
-            self._ahead = self._ahead_of_pilot()
+            self._ahead = self.ahead()
         self._paces.append(wall / self._issued)
-        if wall < self._window_s / 2 and self._steps < MAX_STEPS:
+        if wall < self.window_s / 2 and self._steps < MAX_STEPS:
             self._steps = 2 * self._issued
             return
-        self._long_enough += self.scheduled > self._gate_steps + 2 * self._ahead  # what was ready at first is used up
+        self._long_enough += self.scheduled > self.gate_steps + 2 * self._ahead  # what was ready at first is used up
         if self._long_enough == PILOT_WINDOWS:
             self._choose()
 
     def _choose(self) -> None:
         """K, from windows for which no batch waited."""
         syncs = [self._time_of_sync() for _ in range(SYNC_SAMPLES)]
-        sync, least, pace = self._agree(statistics.median(syncs)), self._agree(min(syncs)), self.pace
-        needed = max(self._window_s, SYNC_MULTIPLE * least, self._least_steps * pace)
-        self._steps, untimed = self._in_calls(math.ceil(needed / pace)), self._before(pace)
+        sync, least, pace = self.agree(statistics.median(syncs)), self.agree(min(syncs)), self.pace
+        needed = max(self.window_s, SYNC_MULTIPLE * least, self.least_steps * pace)
+        self._steps, untimed = self._in_calls(math.ceil(needed / pace)), self.before(pace)
         self._lead = max(self._lead, untimed)
         self._piloting = False
         ready = Report(ready=True, sync_seconds=sync, steps=self._steps, step_seconds=pace, window_seconds=needed)
-        self._channel.send(ready.model_copy(update={"untimed_steps": untimed or None}))
+        self.channel.send(ready.model_copy(update={"untimed_steps": untimed or None}))
 
     def _time_of_sync(self) -> float:
         start = time.perf_counter()
-        self._synchronise()
+        self.synchronise()
         return time.perf_counter() - start
 
     def _report(self, wall: float, cpu: float) -> None:
-        self._channel.send(
+        self.channel.send(
             Report(
                 window=WindowTimes(
                     round=self._round,

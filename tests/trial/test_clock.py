@@ -80,7 +80,7 @@ def test_short_windows_of_a_cold_step_do_not_tell_the_pilot_how_long_a_step_take
     # five windows, the first two of them cold; then what a synchronisation takes, middle and least
     agreed = iter([0.004, 0.008, 0.012, 0.011, 0.010, 0.0, 0.0])
     bench = Bench(step_s=0.0, window_s=0.02)
-    bench.clock._agree = lambda _: next(agreed)
+    bench.clock.agree = lambda _: next(agreed)
     windows = bench.run(*turns(1))
     assert windows == [1, 1, 1, 2, 4, 4, 4, 8]
 
@@ -134,7 +134,7 @@ def test_an_update_is_proved_before_a_window_that_says_so_and_is_in_none() -> No
         bench.clock.scheduled += 1
         time.sleep(0.2)
 
-    bench.clock._prove = prove
+    bench.clock.prove = prove
     said = [Turn(do="window", round=0), Turn(do="window", round=1, prove=True), Turn(do="finish")]
     windows = bench.run(*said)
     measured = [report.window for report in bench.reports() if report.window]
@@ -152,8 +152,8 @@ def test_as_many_steps_as_asked_for_by_the_agreed_pace_come_before_every_window_
         return 3
 
     bench = Bench(step_s=0.001, window_s=0.01)
-    bench.clock._before = before
-    bench.clock._agree = lambda _: 0.02  # what all processes have agreed on, whatever this one measured
+    bench.clock.before = before
+    bench.clock.agree = lambda _: 0.02  # what all processes have agreed on, whatever this one measured
     windows = bench.run(*turns(4))
     reports = bench.reports()
     [ready] = [report for report in reports if report.ready]
@@ -181,7 +181,7 @@ class FakeTracer:
 def test_a_trace_begins_after_the_last_window_and_is_in_none() -> None:
     bench = Bench(step_s=0.001, window_s=0.01)
     tracer = FakeTracer(bench)
-    bench.clock._tracer = tracer  # type: ignore[assignment]
+    bench.clock.tracer = tracer  # type: ignore[assignment]
     windows = bench.run(*turns(3))
     reported = [report.window for report in tracer.reported if report.window]
     assert len(reported) == 3, "every window was told before the profiler began"
@@ -210,7 +210,7 @@ class Fed(Bench):
         self.slowed = 1.0
         monkeypatch.setattr(clock.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(clock.time, "sleep", self.passes)
-        self.clock._ahead_of_pilot = lambda: ahead
+        self.clock.ahead = lambda: ahead
 
     def passes(self, seconds: float) -> None:
         """Time passes, in which batches are made."""
@@ -261,12 +261,12 @@ def test_steps_that_are_nothing_but_their_input_wait_for_it_whatever_the_pilot_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
-    bench.clock._waits = True
+    bench.clock.waits = True
     assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
     assert bench.clock._lead == 4 / clock.WAITING
 
 
 def test_without_those_steps_they_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Fed(monkeypatch, step_s=0.001, batch_s=0.004, ahead=4)
-    bench.clock._ahead_of_pilot = int
+    bench.clock.ahead = int
     assert max(bench.paces(5, others_s=0.5)) < 0.003
