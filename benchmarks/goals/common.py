@@ -14,6 +14,7 @@ from typing import Any
 
 from scipy import stats
 
+from harness.files import default_data_dir
 from harness.protocol.messages import Request
 from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
 from harness.record.manifest import PlanRecord
@@ -26,7 +27,6 @@ from harness.run.kinds.arms import start_order
 from harness.run.kinds.explain import ExplainRun, alone_of
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import default_data_dir
 from harness.run.runner import begin, new_manifest
 from harness.run.turns.live import LiveTrial, Slot
 from harness.spec import Cell, Sweep, expand

@@ -26,9 +26,9 @@ from harness.engines.tensorflow.loops.base import Loop
 from harness.engines.tensorflow.loops.custom import CustomLoop, batches_of
 from harness.engines.tensorflow.loops.fit import FitLoop
 from harness.engines.tensorflow.training import Training, build, build_model
+from harness.files import default_data_dir
 from harness.protocol.engine import Pace
 from harness.protocol.messages import Request
-from harness.run.request import default_data_dir
 from harness.spec import Cell
 
 WINDOW_S = 0.1

@@ -32,6 +32,9 @@ def command(
     ] = None,
     wait: Annotated[float, typer.Option("--wait", min=0.0, help="Seconds to try to connect.")] = 60.0,
     stay: Annotated[bool, typer.Option("--stay", help="Wait for the next sweep when one is over.")] = False,
+    engine_python: Annotated[
+        str, typer.Option("--engine-python", help="Interpreters of engines here, NAME=PATH, where not as installed.")
+    ] = "",
 ) -> int:
     """Run the verb."""
     from harness.run.launchers.agents.worker import WorkerSettings, work
@@ -41,7 +44,8 @@ def command(
     if address:
         address = host_alone("address", address)
     prepared = data_dir.absolute() if data_dir is not None else None
-    work(WorkerSettings(host, port or 0, _token(token, token_file), address, prepared, wait, stay), _say)
+    settings = WorkerSettings(host, port or 0, _token(token, token_file), address, prepared, wait, stay, engine_python)
+    work(settings, _say)
     return 0
 
 

@@ -13,6 +13,7 @@ from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.limits import ProcessLimit
 from harness.record.trial import MEASURED, Executed, PhaseName, Plant, Resources, TraceRecord
+from harness.spec.axes import ENGINE
 from harness.spec.cell import Cell, TrainingCell, trained
 
 PROOF_PHASES = 12
@@ -47,6 +48,8 @@ class LauncherOptions(Message):
     listen: str = ""
     join_timeout_s: float = 60.0
     slurm_args: str = ""
+    engine_python: str = ""
+    """Interpreters of engines, as hosts of the launcher's are told."""
 
 
 class Membership(Message):
@@ -124,6 +127,8 @@ class Request(Message):
     """Everything that a trial needs to know."""
 
     cell: Cell
+    engine: str = ENGINE
+    """What is preloaded where the process is forked."""
     seed: int
     data_dir: str
     scratch: str = ""

@@ -1,10 +1,9 @@
 """What a trial is asked, from its cell and the settings of the sweep it belongs to."""
 
-import os
 from pathlib import Path
 
 from harness.errors import UsageError, not_one_of
-from harness.files import no_folder
+from harness.files import default_data_dir, no_folder
 from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
@@ -27,6 +26,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
     check_launcher(sweep, cell)
     return Request(
         cell=cell,
+        engine=engine_for(cell, sweep),
         seed=sweep.seed,
         data_dir=str(data_dir),
         check=sweep.check,
@@ -42,6 +42,7 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
             listen=sweep.listen,
             join_timeout_s=sweep.join_timeout,
             slurm_args=sweep.slurm_args,
+            engine_python=sweep.engine_python,
         ),
         isolate=sweep.isolate,
         plant=plant,
@@ -62,24 +63,11 @@ def engine_for(cell: Cell, sweep: Sweep) -> str:
     return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
 
 
-def only_engine_of(sweep: Sweep) -> str:
-    """The only engine of a spec; UsageError where it has several."""
-    asked = sweep.asked("engine")
-    if len(asked) != 1:
-        raise UsageError(f"engine: given {', '.join(asked)}, expected one: only a sweep has several")
-    return str(asked[0])
-
-
 def check_launcher(sweep: Sweep, cell: Cell | None = None) -> None:
     """UsageError for a launcher that there is not, and for one that cannot give `cell` the network it asks for."""
     known = launchers()
     if sweep.launcher not in known:
         raise not_one_of("launcher", sweep.launcher, known)
-    if known[sweep.launcher].elsewhere and (others := [name for name in sweep.asked("engine") if name != ENGINE]):
-        raise UsageError(
-            f"launcher: hosts of '{sweep.launcher}' have TensorFlow alone; for engine {', '.join(others)} give "
-            "launcher local"
-        )
     if cell is not None and cell.shape.network and not known[sweep.launcher].emulates_networks:
         able = " or ".join(name for name, launcher in known.items() if launcher.emulates_networks)
         raise UsageError(f"network: launcher '{sweep.launcher}' emulates none; expected launcher {able}")
@@ -104,12 +92,6 @@ def asked_matrix(sweep: Sweep) -> Matrix:
             if unknown and (fault := catalogue.data_fault(name, data_dir_of(sweep))):
                 raise UsageError(fault)
     return matrix
-
-
-def default_data_dir() -> Path:
-    """`$XDG_CACHE_HOME/tf-distribute-harness`, under `~/.cache` where that variable is not set."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "tf-distribute-harness"
 
 
 def data_dir_of(sweep: Sweep) -> Path:

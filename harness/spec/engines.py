@@ -11,6 +11,14 @@ from harness.spec.pipeline import PIPELINE
 from harness.spec.sweep import Sweep
 
 
+def only_engine_of(sweep: Sweep) -> str:
+    """The only engine of a spec; UsageError where it has several."""
+    asked = sweep.asked("engine")
+    if len(asked) != 1:
+        raise UsageError(f"engine: given {', '.join(asked)}, expected one: only a sweep has several")
+    return str(asked[0])
+
+
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
     """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
 

@@ -24,8 +24,8 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
-from harness.run.request import only_engine_of
 from harness.spec.cell import Cell
+from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, software_of
 

@@ -35,9 +35,9 @@ from harness.run.process.engines import python_for
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.request import only_engine_of
 from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.cell import Cell
+from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.trial.delay import PLACEBO
 

@@ -14,11 +14,11 @@ from importlib import metadata, util
 from pathlib import Path
 
 from harness.errors import UsageError, not_one_of
-from harness.files import read_whole
+from harness.files import default_data_dir, read_whole
 from harness.protocol.engine import Engine, Environment
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
-from harness.run.request import default_data_dir, only_engine_of
+from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of, software_of
 

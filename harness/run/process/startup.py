@@ -60,8 +60,11 @@ class Startup:
         self.engine = engine
         self.python = python
         self.folder = folder
-        self.plain = not environment and python == sys.executable and path is None and engine == DEFAULT
-        """Whether what is forked is as this process is: no environment, interpreter, revision or engine of its own."""
+        ours = path is None and python == sys.executable
+        of_engine = engine != DEFAULT and path in (None, [Path.cwd()]) and not_from is None
+        self.plain = not environment and (ours or of_engine)
+        """Whether what is forked is as this process is: no environment, revision or interpreter of its own, but for
+        another engine's."""
         self._arguments = [engine, *([] if preloads else [IN_TRIALS]), *([] if not_from is None else [str(not_from)])]
         self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
         # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
@@ -75,10 +78,10 @@ class Startup:
             **(environment or {}),
         }
         if path is not None:
-            ours = scratch / "path"
-            ours.mkdir()
-            (ours / "harness").symlink_to(PACKAGE)
-            self._environment["PYTHONPATH"] = self._path([ours, *path], not_from)
+            alone = scratch / "path"
+            alone.mkdir()
+            (alone / "harness").symlink_to(PACKAGE)
+            self._environment["PYTHONPATH"] = self._path([alone, *path], not_from)
 
     def _path(self, first: Sequence[Path], not_from: Path | None) -> str:
         """PYTHONPATH: `first`, with this package alone before all, then what was there before."""

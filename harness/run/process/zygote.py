@@ -169,6 +169,11 @@ class Zygote:
         return self._startup.engine
 
     @property
+    def python(self) -> str:
+        """The interpreter."""
+        return self._startup.python
+
+    @property
     def plain(self) -> bool:
         """Whether what it forks is as this process is."""
         return self._startup.plain

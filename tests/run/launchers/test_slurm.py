@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.engines.torch import ENGINE as TORCH
 from harness.protocol.messages import Request
 from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
@@ -18,6 +19,7 @@ from harness.run.launchers import launchers
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import ROOT, SMALL, only_run, without_overruled
+from tests.engines.conftest import python_of
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true, without_tensorflow
 from tests.run.launchers.slurm_cluster import NODES, SlurmCluster, lacking, slurm_cluster
@@ -83,6 +85,19 @@ def test_a_job_of_its_own_runs_the_cluster_and_its_base_case_on_the_nodes(slurm:
     nodes, ports = zip(*(member.address.split(":") for member in cluster.members), strict=True)
     assert nodes == ("node1", "node2")
     assert ports[0] == ports[1]  # the resolver counts from one base
+
+
+@pytest.mark.engine
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_another_engines_processes_are_on_the_nodes_too(slurm: SlurmCluster, tmp_path: Path) -> None:
+    python = python_of(TORCH)
+    arguments = ["--engine=torch", f"--engine-python=torch={python}", "--strategy=data_parallel", "--workers=2"]
+    trials = {trial.cell.strategy: trial for trial in sweep(slurm, tmp_path, *arguments)}
+    assert [(trial.status, trial.reason) for trial in trials.values()] == [("ok", None)] * 2
+    cluster = trials["data_parallel"].cluster
+    assert cluster is not None
+    assert [member.address.split(":")[0] for member in cluster.members] == ["node1", "node2"]
 
 
 @pytest.mark.slurm

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness.environment import usable_cores
 from harness.environment.software import package_versions
-from harness.protocol.engine import Software
-from harness.run.launchers.agents.messages import Identity
+from harness.run.launchers.agents.messages import Equipment, Identity
+from harness.run.process.interpreters import examine
 from harness.trial.engines import DEFAULT, engine_of, software_of
 from harness.version import __version__
 
@@ -44,11 +44,11 @@ LONGEST_VALUE = 200
 def own_identity(address: str = "") -> Identity:
     """This process's. Nothing heavy is imported: versions come from the packages' metadata."""
     versions = package_versions()
-    titles = _software().titles.items()
+    software = software_of(engine_of(DEFAULT))
     return Identity(
         harness=__version__,
         source=source_digest(),
-        packages={title: versions.get(name) or "not installed" for name, title in titles},
+        packages={title: versions.get(name) or "not installed" for name, title in software.titles.items()},
         python=platform.python_version(),
         host=socket.gethostname(),
         address=address,
@@ -59,7 +59,15 @@ def own_identity(address: str = "") -> Identity:
     )
 
 
-def unequal(ours: Identity, theirs: Identity) -> str | None:
+def equipment_of(engine: str, python: str) -> Equipment:
+    """Of an engine whose trials run in the interpreter at this path, on this host."""
+    software = software_of(engine_of(engine))
+    interpreter = examine(python, f"engine {engine}", software)
+    variables = telling_variables(os.environ, engine)
+    return Equipment(packages=dict(interpreter.packages), python=interpreter.version, variables=variables)
+
+
+def unequal(ours: Equipment, theirs: Equipment) -> str | None:
     """What is not the same there as here, in words, or None."""
     there, here = _versions(theirs), _versions(ours)
     different = [
@@ -75,10 +83,10 @@ def unequal(ours: Identity, theirs: Identity) -> str | None:
     return "; ".join(different) or None
 
 
-def _versions(identity: Identity) -> dict[str, str]:
+def _versions(of: Equipment) -> dict[str, str]:
     """What must be the same, by its title; in this order the first difference is named first."""
-    own = {"harness": identity.harness, "the harness's files": identity.source}
-    return {**own, **identity.packages, "Python": identity.python}
+    own = {"harness": of.harness, "the harness's files": of.source} if isinstance(of, Identity) else {}
+    return {**own, **of.packages, "Python": of.python}
 
 
 def confined(usable: int, there: int) -> str:
@@ -86,20 +94,15 @@ def confined(usable: int, there: int) -> str:
     return f"{usable} of {there} processors" if usable < there else ""
 
 
-def told_variables() -> tuple[str, ...]:
-    """Names of the variables that must be the same on every host: VARIABLES, and the engine's own."""
-    return (*_software().variables, *VARIABLES)
+def told_variables(engine: str = DEFAULT) -> tuple[str, ...]:
+    """Names of the variables that must be the same on every host: VARIABLES, and an engine's own."""
+    return (*software_of(engine_of(engine)).variables, *VARIABLES)
 
 
-def _software() -> Software:
-    """Of the engine that agents import."""
-    return software_of(engine_of(DEFAULT))
-
-
-def telling_variables(environment: Mapping[str, str]) -> dict[str, str]:
+def telling_variables(environment: Mapping[str, str], engine: str = DEFAULT) -> dict[str, str]:
     """Those of `told_variables` that are set to something; a long value ends in a digest of it."""
     found = {}
-    for name in sorted(told_variables()):
+    for name in sorted(told_variables(engine)):
         if value := environment.get(name, "").strip():
             data = value.encode("utf-8", "backslashreplace")
             digest = hashlib.sha256(data).hexdigest()[:12]

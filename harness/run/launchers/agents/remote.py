@@ -16,8 +16,9 @@ from harness.protocol.channel import Channel
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
 from harness.protocol.messages import Report, Request
 from harness.run.data import DataKey
-from harness.run.launchers.agents.messages import Identity, News, Order
+from harness.run.launchers.agents.messages import Equipment, Identity, News, Order
 from harness.run.launchers.agents.wire import Wire, WireError
+from harness.run.process.zygote import SLICE_S, START_LIMIT_S
 
 ANSWER_LIMIT_S = 5.0
 """How long an agent may take to answer a question that it need not wait for anything to answer."""
@@ -121,8 +122,10 @@ class Agent:
         self.ready = False
         self.scratch = ""
         """A folder on its host that its processes share."""
-        self.prepared: set[DataKey] = set()
-        """Data sets, with their folders, that are known to be there."""
+        self.prepared: set[tuple[str, DataKey]] = set()
+        """Data sets, with their folders, that are known to be there, each with the engine that made them ready."""
+        self._equipment: dict[str, Equipment | str] = {}
+        """What the host has of an engine, or why it has not."""
         self._wire = wire
         self._news = news
         self._children: dict[int, RemoteChild] = {}
@@ -157,6 +160,12 @@ class Agent:
             return
         if news.of == "failed":
             self.hang_up(news.text)
+            return
+        if news.of == "imported":
+            engine, _, why_not = news.text.partition(" ")
+            with self._heard:
+                self._equipment[engine] = news.equipment or why_not
+                self._heard.notify_all()
             return
         late = False
         with self._heard:
@@ -261,6 +270,21 @@ class Agent:
         """Return once what the agent has said makes `done` true, or it is gone, or after `limit_s`."""
         with self._heard:
             self._heard.wait_for(lambda: done() or self.gone is not None, max(0.0, limit_s))
+
+    def preload(self, engine: str) -> None:
+        """Have the host preload an engine, unless it has, and do not wait."""
+        with contextlib.suppress(OSError):
+            if not isinstance(self._equipment.get(engine), Equipment):
+                self._equipment.pop(engine, None)  # what was missing may have been installed
+                self.order(Order(do="import", text=engine))
+
+    def equipment(self, engine: str, check: Callable[[], None]) -> Equipment | str:
+        """What the host has of an engine that it was to preload, once it has, or the reason why it cannot."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while engine not in self._equipment and self.gone is None and time.monotonic() < deadline:
+            check()
+            self.wait_for(lambda: engine in self._equipment, SLICE_S)
+        return self._equipment.get(engine) or self.gone or f"engine {engine} was not imported in {START_LIMIT_S:g} s"
 
     def forget(self, child: RemoteChild) -> None:
         """A process that has ended is of no more interest, there neither."""

@@ -12,12 +12,15 @@ from harness.protocol.messages import LauncherOptions, Request
 from harness.run.data import PREPARE_LIMIT_S, data_key, preparation, unavailable
 from harness.run.launchers.agents.assignment import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
+from harness.run.launchers.agents.identity import equipment_of, unequal
 from harness.run.launchers.agents.meeting import ListenError, Meeting
+from harness.run.launchers.agents.messages import Equipment
 from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
 from harness.run.process.zygote import START_LIMIT_S, Zygote
+from harness.trial.engines import DEFAULT
 from harness.visible import plural
 
 SLICE_S = 0.2
@@ -43,6 +46,8 @@ class Session:
         self.meeting = Meeting(listen, token, self.say)
         self.since = time.monotonic()
         """When something last changed: from then on those who are missing have their time."""
+        self._equipment: dict[str, Equipment] = {}
+        """Of engines here."""
         self._known: list[bool] = []
         self._warned: set[str] = set()
 
@@ -59,12 +64,18 @@ class Session:
     def command(self) -> str:
         """What is to be run on each host."""
         token, address = map(shlex.quote, (self.meeting.token, self.meeting.address()))
-        return f"{TOKEN_VARIABLE}={token} python -m harness worker --connect {address}"
+        engines = "".join(f" {shlex.quote(flag)}" for flag in self._engines)
+        return f"{TOKEN_VARIABLE}={token} python -m harness worker --connect {address}{engines}"
 
     def agent_command(self) -> list[str]:
         """What a launcher runs on each of its hosts; the token goes along in the environment."""
         here = [sys.executable, "-m", "harness", "worker"]
-        return [*here, "--connect", self.meeting.address(), "--wait", f"{CONNECT_S:g}"]
+        return [*here, "--connect", self.meeting.address(), "--wait", f"{CONNECT_S:g}", *self._engines]
+
+    @property
+    def _engines(self) -> list[str]:
+        given = self.launcher_options.engine_python
+        return [f"--engine-python={given}"] if given else []
 
     def wait(self, hosts: int, check: Callable[[], None], launcher: "AgentLauncher") -> list[Agent]:
         """The first `hosts` living agents, by node or as they joined.
@@ -102,17 +113,33 @@ class Session:
             [text, *([detail] if detail else []), *importing, *gone[-2:], *self.meeting.refusals[-2:], HINT]
         )
 
+    def import_engine(self, agents: Sequence[Agent], zygote: Zygote) -> None:
+        """Have each host preload what `zygote` has, once; CannotPlace where it cannot, or has another version."""
+        if (engine := zygote.engine) == DEFAULT:
+            return
+        if engine not in self._equipment:
+            self._equipment[engine] = equipment_of(engine, zygote.python)
+        for agent in agents:
+            agent.preload(engine)
+        for agent in agents:
+            theirs = agent.equipment(engine, zygote.check)
+            why_not = theirs if isinstance(theirs, str) else unequal(self._equipment[engine], theirs)
+            if why_not:
+                both = "" if isinstance(theirs, str) else "; both must have the same"
+                raise CannotPlace(f"launcher '{self._launcher}': {agent.name}: {why_not}{both}")
+
     def prepare(self, agents: Sequence[Agent], request: Request, check: Callable[[], None]) -> None:
         """Make the data of `request` ready on each host, once; CannotPlace where that fails."""
         if request.cell.data_set is None:
             return
+        key = (request.engine, data_key(request))
         for agent in agents:
-            if data_key(request) in agent.prepared:
+            if key in agent.prepared:
                 continue
             reason = agent.alone(preparation(request), PREPARE_LIMIT_S, check)
             if reason is not None:
                 raise CannotPlace(unavailable(request, reason, agent.name))
-            agent.prepared.add(data_key(request))
+            agent.prepared.add(key)
 
 
 class AgentLauncher(Launcher, ABC):
@@ -149,6 +176,7 @@ class AgentLauncher(Launcher, ABC):
         try:
             session = self.session(requests[0], zygote, hosts)
             agents = session.wait(hosts, zygote.check, self)
+            session.import_engine(agents, zygote)
             for request in requests:
                 session.prepare(agents, request, zygote.check)
         except CannotPlace:
@@ -158,8 +186,8 @@ class AgentLauncher(Launcher, ABC):
         """The session for `request`, begun when it is the first; it ends with `zygote`."""
         if not zygote.plain:
             raise CannotPlace(
-                f"launcher '{self.name}': hosts run this harness as it is; another engine, or a side with an "
-                "environment, interpreter or revision of its own, needs launcher 'local'"
+                f"launcher '{self.name}': hosts run this harness as it is; a side with an environment, interpreter "
+                "or revision of its own needs launcher 'local'"
             )
         options = request.launcher_options
         if (session := self._sessions.get(options)) is not None:
@@ -197,6 +225,7 @@ class AgentLauncher(Launcher, ABC):
         hosts = hosts_needed(request.cell, request.launcher_options.hosts)
         agents = session.wait(hosts, zygote.check, self)
         zygote.hosts.update({agent.host: agent.facts for agent in agents})
+        session.import_engine(agents, zygote)
         session.prepare(agents, request, zygote.check)
         return agents
 

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,12 +19,15 @@ from harness.files import read_whole
 from harness.protocol.messages import Outcome, Report
 from harness.run.interrupts import end_signals
 from harness.run.launchers.agents.handshake import JoinError, NotHeard, ask
-from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.identity import equipment_of, own_identity
 from harness.run.launchers.agents.messages import News, Order
 from harness.run.launchers.agents.ports import close_all, reserve_ports
 from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
+from harness.run.process.engines import environments, python_for
 from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from harness.spec.address import joined
+from harness.spec.sweep import sweep_from
+from harness.trial.engines import DEFAULT
 
 RETRY_S = 0.5
 EVERYWHERE = "0.0.0.0"
@@ -52,6 +56,8 @@ class WorkerSettings:
     """How long it tries to connect."""
     stay: bool = False
     """Whether it waits for the next run when one is over."""
+    engine_python: str = ""
+    """Interpreters of engines on this host, as `--engine-python` of a sweep; others are where they were installed."""
 
 
 class EndRequest:
@@ -146,6 +152,8 @@ class WorkerSession:
     def __init__(self, wire: Wire, zygote: Zygote, settings: WorkerSettings, asked: EndRequest) -> None:
         self._wire = wire
         self._zygote = zygote
+        self._zygotes = {DEFAULT: zygote}
+        """By engine; another one's is started once the run asks for it."""
         self._settings = settings
         self._asked = asked
         self._processes: dict[int, ForkedChild] = {}
@@ -177,7 +185,7 @@ class WorkerSession:
                 except ValidationError:
                     raise WireError("what it says is not in the protocol") from None
             channels = {self._processes[number].channel.connection: number for number in self._open}
-            ready = self._wait([*channels, self._zygote.connection])
+            ready = self._wait([*channels, *(zygote.connection for zygote in self._zygotes.values())])
             for connection, number in channels.items():
                 if connection in ready:
                     self._pass_on(number)
@@ -186,8 +194,10 @@ class WorkerSession:
                 self._wire.take_in()
 
     def close(self) -> None:
-        """Give back the ports; the zygote's end ends what was forked from it."""
+        """Give back the ports; a zygote's end ends what was forked from it."""
         close_all(list(self._ports.values()))
+        for zygote in self._zygotes.values():
+            zygote.close()
 
     def _wait(self, others: list[socket.socket]) -> list[socket.socket]:
         return select.select([self._wire.connection, self._asked.read, *others], [], [])[0]
@@ -212,20 +222,42 @@ class WorkerSession:
                 self._wire.send(News(of="tail", number=order.number, text=tail))
             case "hold":
                 self._hold(order)
+            case "import":
+                self._import(order.text)
             case "free":
                 if (port := self._ports.pop(order.base, None)) is not None:
                     port.close()
             case _:
                 pass  # about a process that is gone
 
+    def _import(self, engine: str) -> None:
+        """Start an engine's zygote in the interpreter that this host has for it, and say what that has, or why not.
+
+        Nothing else is done meanwhile: the run asks before anything is timed, and waits.
+        """
+        try:
+            sweep = sweep_from({"engine": [engine], "engine_python": self._settings.engine_python})
+            another = python_for(sweep, environments(), engine)
+            python, path = another or sys.executable, None if another is None else [Path.cwd()]
+            found = equipment_of(engine, python)
+            if engine not in self._zygotes:
+                self._zygotes[engine] = Zygote(python=python, path=path, engine=engine)
+                self._zygotes[engine].start()
+        except HarnessError as error:
+            if (failed := self._zygotes.pop(engine, None)) is not None:
+                failed.close()
+            self._wire.send(News(of="imported", text=f"{engine} {error}"))
+        else:
+            self._wire.send(News(of="imported", text=engine, equipment=found))
+
     def _spawn(self, order: Order) -> None:
         assert order.request is not None
-        self._expect_zygote()
+        self._expect_zygotes()
         request = order.request
         if self._settings.data_dir is not None:
             request = request.model_copy(update={"data_dir": str(self._settings.data_dir)})
         try:
-            process = self._zygote.spawn(request)
+            process = self._zygotes[request.engine].spawn(request)
         except ZygoteError as error:
             report = Report(outcome=Outcome(status="crashed", reason=str(error)))
             self._wire.send(News(of="line", number=order.number, text=report.model_dump_json(exclude_none=True)))
@@ -246,7 +278,8 @@ class WorkerSession:
             self._wire.send(News(of="closed", number=number))
 
     def _tell_ends(self) -> None:
-        self._zygote.drain()
+        for zygote in self._zygotes.values():
+            zygote.drain()
         for number, process in self._processes.items():
             if number in self._reported:
                 continue
@@ -255,11 +288,11 @@ class WorkerSession:
                     self._pass_on(number)
                 self._reported.add(number)
                 self._wire.send(News(of="exited", number=number, status=process.status))
-        self._expect_zygote()
+        self._expect_zygotes()
 
-    def _expect_zygote(self) -> None:
-        """ZygoteError when it is gone, and with it every process: another one would not know how they ended."""
-        if not self._zygote.alive:
+    def _expect_zygotes(self) -> None:
+        """ZygoteError when one is gone, and with it its processes: another one would not know how they ended."""
+        if not all(zygote.alive for zygote in self._zygotes.values()):
             raise ZygoteError("the preloaded process on this host is gone")
 
     def _hold(self, order: Order) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import shlex
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from harness.errors import Interrupted
 from harness.protocol.messages import LauncherOptions, Request
 from harness.run.launchers.agents import session as session_module
+from harness.run.launchers.agents.identity import equipment_of
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
 from harness.run.launchers.base import CannotPlace, NotNow
 from harness.run.process.zygote import Zygote
@@ -176,6 +178,23 @@ def test_the_printed_command_is_read_by_a_shell_as_it_is_meant(monkeypatch: pyte
     assignment, *words = shlex.split(command)
     assert assignment == f"HARNESS_TOKEN={token}"
     assert words == ["python", "-m", "harness", "worker", "--connect", address]
+
+
+def test_hosts_are_told_of_the_interpreters_of_engines() -> None:
+    session = Session("somewhere", "", LauncherOptions(engine_python="torch=/a b/python"), io.StringIO())
+    told = [shlex.split(session.command())[-1], session.agent_command()[-1]]
+    session.meeting.close()
+    assert told == ["--engine-python=torch=/a b/python"] * 2
+
+
+def test_a_host_with_another_version_of_an_engine_is_named_with_both(session: Session) -> None:
+    engine = "benchmarks.own_engine:Means"
+    ours = equipment_of(engine, sys.executable)
+    other = ours.model_copy(update={"python": "3.10.1"})
+    zygote = SimpleNamespace(engine=engine, python=sys.executable, check=lambda: None)
+    elsewhere = SimpleNamespace(name="agent 1", preload=lambda _: None, equipment=lambda *_: other)
+    with pytest.raises(CannotPlace, match=f"agent 1: Python is 3.10.1 there and {ours.python} here; both must have"):
+        session.import_engine([elsewhere], zygote)  # type: ignore[list-item, arg-type]
 
 
 def test_what_every_trial_would_say_is_said_once(session: Session) -> None:
