@@ -16,6 +16,7 @@ from harness.record.explain import BARRIER, EMPTY, NO_PULL, NO_PUSH, NO_REDUCTIO
 from harness.record.trial import Plant
 from harness.run.kinds.explain import ExplainRun
 from tests.goals import load
+from tests.undisturbed import undisturbed
 
 Preloaded = Callable[[], AbstractContextManager[None]]
 causes = load("causes")
@@ -153,25 +154,38 @@ def one_short_block(
 def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, one_short_block: Preloaded) -> None:
     plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=4_000.0)
     arms = ["whole", "no_update", "forward_backward", "alone"]
-    with one_short_block():
-        [seconds], lacking = causes.measured(case(cause), 2, arms, plants)
-    assert lacking == {}
     with_work = {"device_work": arms, "slow_update": ["whole"]}[cause]
-    for name in with_work:
-        assert seconds[of.PLANTED + name] > seconds[name]
+
+    def measured() -> dict[str, float]:
+        with one_short_block():
+            [seconds], lacking = causes.measured(case(cause), 2, arms, plants)
+        assert lacking == {}
+        return dict(seconds)
+
+    def shows_the_work(seconds: dict[str, float]) -> None:
+        for name in with_work:
+            assert seconds[of.PLANTED + name] > seconds[name]
+
+    shows_the_work(undisturbed(measured, shows_the_work))
 
 
 @pytest.mark.slow
 def test_workers_that_are_slow_by_turns_are_found_in_the_wait_for_the_slowest(one_short_block: Preloaded) -> None:
     slow, arms = case(of.SLOW_WORKER), [WHOLE, BARRIER, NO_REDUCTION]
-    with one_short_block():
-        [seconds], lacking = causes.measured(slow, 2, arms, causes._plants(slow, IN_TURN_S))
-    assert lacking == {}
-    grew = {arm: seconds[of.PLANTED + arm] - seconds[arm] for arm in arms}
-    wait = grew[BARRIER] - grew[NO_REDUCTION]
-    assert wait > IN_TURN_S / 2, "as long as the workers sleep alike nobody waits"
-    assert wait > 2 * abs(grew[WHOLE] - grew[BARRIER]), "what else communication takes"
-    assert wait > 2 * abs(grew[NO_REDUCTION]), "all that is no communication"
+
+    def growth() -> dict[str, float]:
+        with one_short_block():
+            [seconds], lacking = causes.measured(slow, 2, arms, causes._plants(slow, IN_TURN_S))
+        assert lacking == {}
+        return {arm: seconds[of.PLANTED + arm] - seconds[arm] for arm in arms}
+
+    def is_the_wait(grew: dict[str, float]) -> None:
+        wait = grew[BARRIER] - grew[NO_REDUCTION]
+        assert wait > IN_TURN_S / 2, "as long as the workers sleep alike nobody waits"
+        assert wait > 2 * abs(grew[WHOLE] - grew[BARRIER]), "what else communication takes"
+        assert wait > 2 * abs(grew[NO_REDUCTION]), "all that is no communication"
+
+    is_the_wait(undisturbed(growth, is_the_wait))
 
 
 @pytest.mark.slow
@@ -180,15 +194,21 @@ def test_what_servers_send_or_get_late_is_the_largest_part(cause: str, part: str
     arms, asked = [WHOLE, NO_PULL, NO_PUSH, EMPTY], causes._cell_of(case(cause))
     plant = Plant(kind=cause, share=0.0, each=SLEPT_S)
     driver = partial(causes.PlantedRun, plants=(plant, plant), planted=asked)
-    with one_short_block():
-        trials = causes.trials_of_arms(asked, arms, 2, 1, causes.SWEEP, driver)
-    [seconds] = causes._times(trials, arms)
     made_of = part_weights(FamilyRecord(cell_id="", arms=arms, alone="", at_once=2))
-    parts = {
-        name: sum(weight * seconds[arm] for arm, weight in weights.items())
-        for name, weights in made_of.items()
-        if set(weights) <= set(arms)
-    }
-    assert set(parts) == {"pull", "push", "dispatch"}
-    assert max(parts, key=parts.__getitem__) == part
-    assert parts[part] > SLEPT_S / 2 / 2, "two workers make an update each in that time"
+
+    def measured() -> dict[str, float]:
+        with one_short_block():
+            trials = causes.trials_of_arms(asked, arms, 2, 1, causes.SWEEP, driver)
+        [seconds] = causes._times(trials, arms)
+        return {
+            name: sum(weight * seconds[arm] for arm, weight in weights.items())
+            for name, weights in made_of.items()
+            if set(weights) <= set(arms)
+        }
+
+    def is_the_largest(parts: dict[str, float]) -> None:
+        assert set(parts) == {"pull", "push", "dispatch"}
+        assert max(parts, key=parts.__getitem__) == part
+        assert parts[part] > SLEPT_S / 2 / 2, "two workers make an update each in that time"
+
+    is_the_largest(undisturbed(measured, is_the_largest))

@@ -13,17 +13,24 @@ from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.cell import TrainingCell, trained
 from tests.preloaded import handed_in
+from tests.undisturbed import undisturbed
 
 
-def one_block(folder: Path, axes: dict[str, Any], keeps: Callable[[TrainingCell], bool] = lambda _: True) -> Run:
-    """One block, with every arm, of each cell of `axes` that is kept; windows are a step or two."""
+def one_block(
+    folder: Path,
+    axes: dict[str, Any],
+    keeps: Callable[[TrainingCell], bool] = lambda _: True,
+    shows: Callable[[Run], object] = lambda _: None,
+) -> Run:
+    """One block, with every arm, of each cell of `axes` that is kept; windows are a step or two. It is measured again
+    where it does not show what it is to (`undisturbed`)."""
     sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
     matrix = asked_matrix(sweep)
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     cells = [cell for cell in asked if keeps(cell)]
     with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
-        return load_run(explain(ExplainSettings(sweep, cells), folder))
+        return undisturbed(lambda: load_run(explain(ExplainSettings(sweep, cells), folder)), shows)
 
 
 def explanation_of(run: Run, op: str) -> Explanation:

@@ -21,10 +21,29 @@ CYCLE_MS = 40
 """Several times a step of the perceptron: so long a step waits for its gradients."""
 
 
-def explained(folder: Path, python: str, keeps: Callable[[TrainingCell], bool], **axes: Any) -> Run:
+def explained(
+    folder: Path, python: str, keeps: Callable[[TrainingCell], bool], shows: Callable[[Run], object], **axes: Any
+) -> Run:
     """One block of each cell that is kept, with every arm."""
     of_all = {**MLP, "strategy": ["data_parallel"], "engine_python": f"horovod={python}"}
-    return one_block(folder, {**of_all, **axes}, keeps)
+    return one_block(folder, {**of_all, **axes}, keeps, shows)
+
+
+def must_show_the_cycle(run: Run) -> None:
+    slow = explanation_of(run, "auto")
+    must_be_most(slow, "communication")
+    assert slow.part("communication").value * (slow.step_time_s or 0) > CYCLE_MS / 1000 / 2
+
+
+def must_show_the_input(run: Run) -> None:
+    must_be_most(explanation_of(run, SLOW_INPUT), "input")
+    must_hold_what_was_planted(explanation_of(run, SLOW_INPUT), "input", PLANTED_S)
+
+
+def must_show_the_update(run: Run, loop: str) -> None:
+    [slow] = [one for one in explanations_of(run) if one.cell.get("loop") == loop]
+    must_be_most(slow, "update")
+    must_hold_what_was_planted(slow, "update", PLANTED_S)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +61,7 @@ def run(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         tmp_path_factory.mktemp("explain"),
         horovod_python,
         lambda cell: (cell.cross_device_op == "auto") == bool(cell.cycle_time),
+        lambda run: (must_show_the_cycle(run), must_show_the_input(run)),
         **axes,
     )
 
@@ -51,7 +71,8 @@ def slow_updates(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) 
     """Of the loops that are right in one process only, whose updates are slow."""
     engine = "tests.engines.horovod.planted:SlowHorovod"
     folder = tmp_path_factory.mktemp("slow")
-    return explained(folder, horovod_python, lambda _: True, engine=[engine], workers=[1], loop=list(WRAPPERS))
+    shows = lambda run: [must_show_the_update(run, loop) for loop in WRAPPERS]  # noqa: E731
+    return explained(folder, horovod_python, lambda _: True, shows, engine=[engine], workers=[1], loop=list(WRAPPERS))
 
 
 def trials(run: Run, op: str) -> dict[str, TrialRecord]:
@@ -82,15 +103,11 @@ def test_what_was_executed_shows_which_arms_average_gradients(run: Run) -> None:
 
 
 def test_waiting_for_a_long_cycle_is_communication(run: Run) -> None:
-    slow = explanation_of(run, "auto")
-    must_be_most(slow, "communication")
-    assert slow.part("communication").value * (slow.step_time_s or 0) > CYCLE_MS / 1000 / 2
+    must_show_the_cycle(run)
 
 
 def test_batches_that_come_late_are_input(run: Run) -> None:
-    slow = explanation_of(run, SLOW_INPUT)
-    must_be_most(slow, "input")
-    must_hold_what_was_planted(slow, "input", PLANTED_S)
+    must_show_the_input(run)
 
 
 def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
@@ -105,5 +122,4 @@ def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_
 def test_a_slow_update_is_update_in_the_loops_that_are_right_in_one_process(slow_updates: Run, loop: str) -> None:
     [slow] = [one for one in explanations_of(slow_updates) if one.cell.get("loop") == loop]
     assert not slow.lacking
-    must_be_most(slow, "update")
-    must_hold_what_was_planted(slow, "update", PLANTED_S)
+    must_show_the_update(slow_updates, loop)

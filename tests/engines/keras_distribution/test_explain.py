@@ -29,6 +29,7 @@ CELLS = {
     (SLOW_UPDATE, "distribution", 1, 2, "model_parallel", CUT),
 }
 """Of each cell that is explained the values of KEYS, what is planted first."""
+PART_OF = {SLOW_INPUT: "input", SLOW_UPDATE: "update"}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,13 @@ def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for fewer
         "engine_python": f"keras_distribution={keras_python}",
     }
-    return one_block(folder, axes, lambda cell: tuple(map(cell.get, KEYS)) in CELLS)
+    return one_block(folder, axes, lambda cell: tuple(map(cell.get, KEYS)) in CELLS, must_show_what_was_planted)
+
+
+def must_show_what_was_planted(run: Run) -> None:
+    for op, part in PART_OF.items():
+        must_be_most(explanation_of(run, op), part)
+    must_hold_what_was_planted(explanation_of(run, SLOW_INPUT), "input", PLANTED_S)
 
 
 def trials(run: Run, op: str) -> dict[str, TrialRecord]:
@@ -76,13 +83,8 @@ def test_what_was_executed_shows_which_arms_add_gradients_up(run: Run) -> None:
     assert not any(size for arm, size in added_up.items() if arm not in of_all)
 
 
-@pytest.mark.parametrize(("op", "part"), [(SLOW_INPUT, "input"), (SLOW_UPDATE, "update")])
-def test_a_planted_cause_makes_its_own_part_the_largest(run: Run, op: str, part: str) -> None:
-    must_be_most(explanation_of(run, op), part)
-
-
-def test_batches_that_come_late_are_as_much_input_as_they_are_late(run: Run) -> None:
-    must_hold_what_was_planted(explanation_of(run, SLOW_INPUT), "input", PLANTED_S)
+def test_planted_causes_make_their_own_parts_the_largest_and_input_is_as_much_as_batches_are_late(run: Run) -> None:
+    must_show_what_was_planted(run)
 
 
 def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:

@@ -2,7 +2,6 @@
 refused."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.engines.explaining import explanation_of, must_be_most, must_hold_wha
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
 
 pytestmark = pytest.mark.slow
+PART_OF = {SLOW_INPUT: "input", SLOW_UPDATE: "update"}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,13 @@ def run(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for fewer
         "engine_python": f"torch={torch_python}",
     }
-    return one_block(folder, axes)
+    return one_block(folder, axes, shows=lambda run: [must_show_what_was_planted(run, op) for op in PART_OF])
+
+
+def must_show_what_was_planted(run: Run, op: str) -> None:
+    slow = explanation_of(run, op)
+    must_hold_what_was_planted(slow, PART_OF[op], PLANTED_S)
+    must_be_most(slow, PART_OF[op])
 
 
 def trials(run: Run, op: str) -> dict[str, TrialRecord]:
@@ -62,11 +68,9 @@ def test_the_replica_by_itself_is_called_as_it_is_in_company(run: Run) -> None:
     assert (alone.get("strategy"), alone.get("workers"), alone.get("global_batch_size")) == ("data_parallel", 1, 8)
 
 
-@pytest.mark.parametrize(("op", "part"), [(SLOW_INPUT, "input"), (SLOW_UPDATE, "update")])
-def test_a_planted_cause_makes_its_own_part_grow(run: Run, op: str, part: Any) -> None:
-    slow = explanation_of(run, op)
-    must_hold_what_was_planted(slow, part, PLANTED_S)
-    must_be_most(slow, part)
+@pytest.mark.parametrize("op", PART_OF)
+def test_a_planted_cause_makes_its_own_part_grow(run: Run, op: str) -> None:
+    must_show_what_was_planted(run, op)
 
 
 def test_an_instrument_that_lacks_something_else_too_is_refused_and_the_rest_is_told(run: Run) -> None:
