@@ -33,14 +33,15 @@ TESTS = Path(__file__).parent
 VIRTUAL_DEVICES = 8
 IMPORTING = {"tf", "preloaded"}
 """Fixtures whose tests need TensorFlow; who uses one is marked `tensorflow`."""
-OF_ENGINES = "engines"
+MEASURED = "measured"
 ALONE = {
     **{"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slurm": "slurm"},
-    **dict.fromkeys(("jax_python", "keras_python", "torch_python", "horovod_python"), OF_ENGINES),
+    **dict.fromkeys(("jax_python", "keras_python", "torch_python", "horovod_python"), MEASURED),
 }
 """Fixtures whose tests all run in one process of pytest-xdist, one after the other, and the name of their group:
 an import of TensorFlow, a browser or a network at a time, and one of the engines beside TensorFlow, whose threads spin
-while they wait for each other: two at once on the same cores slow each other down many times."""
+while they wait for each other: two at once on the same cores slow each other down many times. With those goes what is
+marked `measures`."""
 COLLECTED_WITH_TENSORFLOW = pytest.StashKey[bool]()
 WORTH_COLLECTING = 200_000
 """Objects made, and not let go of, since garbage was last looked for."""
@@ -84,14 +85,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item._id = type(item._id).parse(f"{item.nodeid}@{group}")
     if several:
         slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: (_alone(item) != OF_ENGINES, item.path not in slow))
+        items.sort(key=lambda item: (_alone(item) != MEASURED, item.path not in slow))
 
 
 def _alone(item: pytest.Item) -> str | None:
     """The group of what must be alone."""
     used = getattr(item, "fixturenames", ())
-    of_engines = OF_ENGINES if item.get_closest_marker("engine") else None  # asked for by name, when it runs
-    return next((group for fixture, group in ALONE.items() if fixture in used), of_engines)
+    marked = any(map(item.get_closest_marker, ("engine", "measures")))
+    return next((group for fixture, group in ALONE.items() if fixture in used), MEASURED if marked else None)
 
 
 def _group(item: pytest.Item, used: Sequence[str]) -> str | None:

@@ -150,19 +150,21 @@ def one_short_block(
 
 
 @pytest.mark.slow
+@pytest.mark.measures
 @pytest.mark.parametrize("cause", ["device_work", "slow_update"])
 def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, one_short_block: Preloaded) -> None:
     plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=4_000.0)
     arms = ["whole", "no_update", "forward_backward", "alone"]
     with_work = {"device_work": arms, "slow_update": ["whole"]}[cause]
 
-    def measured() -> dict[str, float]:
+    def measured() -> Any:
         with one_short_block():
-            [seconds], lacking = causes.measured(case(cause), 2, arms, plants)
-        assert lacking == {}
-        return dict(seconds)
+            return causes.measured(case(cause), 2, arms, plants)
 
-    def shows_the_work(seconds: dict[str, float]) -> None:
+    def shows_the_work(measured: Any) -> None:
+        found, lacking = measured
+        assert not lacking, lacking
+        [seconds] = found
         for name in with_work:
             assert seconds[of.PLANTED + name] > seconds[name]
 
@@ -170,16 +172,19 @@ def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, one_s
 
 
 @pytest.mark.slow
+@pytest.mark.measures
 def test_workers_that_are_slow_by_turns_are_found_in_the_wait_for_the_slowest(one_short_block: Preloaded) -> None:
     slow, arms = case(of.SLOW_WORKER), [WHOLE, BARRIER, NO_REDUCTION]
 
-    def growth() -> dict[str, float]:
+    def growth() -> tuple[dict[str, float], dict[str, str]]:
         with one_short_block():
-            [seconds], lacking = causes.measured(slow, 2, arms, causes._plants(slow, IN_TURN_S))
-        assert lacking == {}
-        return {arm: seconds[of.PLANTED + arm] - seconds[arm] for arm in arms}
+            found, lacking = causes.measured(slow, 2, arms, causes._plants(slow, IN_TURN_S))
+        [seconds] = found or [{}]
+        return {arm: seconds[of.PLANTED + arm] - seconds[arm] for arm in arms if seconds}, lacking
 
-    def is_the_wait(grew: dict[str, float]) -> None:
+    def is_the_wait(measured: tuple[dict[str, float], dict[str, str]]) -> None:
+        grew, lacking = measured
+        assert not lacking, lacking
         wait = grew[BARRIER] - grew[NO_REDUCTION]
         assert wait > IN_TURN_S / 2, "as long as the workers sleep alike nobody waits"
         assert wait > 2 * abs(grew[WHOLE] - grew[BARRIER]), "what else communication takes"
@@ -189,6 +194,7 @@ def test_workers_that_are_slow_by_turns_are_found_in_the_wait_for_the_slowest(on
 
 
 @pytest.mark.slow
+@pytest.mark.measures
 @pytest.mark.parametrize(("cause", "part"), of.OF_SERVERS.items())
 def test_what_servers_send_or_get_late_is_the_largest_part(cause: str, part: str, one_short_block: Preloaded) -> None:
     arms, asked = [WHOLE, NO_PULL, NO_PUSH, EMPTY], causes._cell_of(case(cause))
@@ -199,11 +205,11 @@ def test_what_servers_send_or_get_late_is_the_largest_part(cause: str, part: str
     def measured() -> dict[str, float]:
         with one_short_block():
             trials = causes.trials_of_arms(asked, arms, 2, 1, causes.SWEEP, driver)
-        [seconds] = causes._times(trials, arms)
+        [seconds] = causes._times(trials, arms) or [{}]
         return {
             name: sum(weight * seconds[arm] for arm, weight in weights.items())
             for name, weights in made_of.items()
-            if set(weights) <= set(arms)
+            if set(weights) <= set(seconds)
         }
 
     def is_the_largest(parts: dict[str, float]) -> None:

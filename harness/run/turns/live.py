@@ -132,7 +132,8 @@ class LiveTrial:
         prove = self._unproved_s >= self._prove_after_s
         self._tell(Turn(do="window", round=round_number, steps=self.steps, prove=prove))
         self.deadline = time.monotonic() + self.timeout_s * (1 + prove)
-        report = self._receive()
+        while (report := self._receive()).alive:
+            pass
         if report.window is not None:
             self.taken.windows.append(report.window)
             if prove:
@@ -222,13 +223,14 @@ class LiveTrial:
                 line = self.child.channel.receive_line(max(0.0, min(SLICE_S, self.deadline - time.monotonic())))
             except EOFError:
                 self._died()
-            if line is None:
-                if time.monotonic() >= self.deadline and not self._makes_kernels():
-                    self._hung()
-            elif not (report := self._take_in(line)).alive:
-                return report
-            else:
-                self.deadline = max(self.deadline, self._limit())
+            if line is not None:
+                break
+            if time.monotonic() >= self.deadline and not self._makes_kernels():
+                self._hung()
+        report = self._take_in(line)
+        if report.alive:
+            self.deadline = max(self.deadline, self._limit())
+        return report
 
     def _makes_kernels(self) -> bool:
         """Whether it may hang for the driver's making its card's kernels, for which it gets more time, in all phases
