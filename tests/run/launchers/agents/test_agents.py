@@ -23,7 +23,7 @@ from harness.run.launchers.agents.identity import equipment_of, own_identity
 from harness.run.launchers.agents.meeting import LOOPBACK, MOST_AT_THE_DOOR, ListenError, Meeting
 from harness.run.launchers.agents.messages import Equipment
 from harness.run.launchers.agents.remote import Agent, NoAnswer, RemoteChild
-from harness.run.launchers.agents.wire import Wire
+from harness.run.launchers.agents.wire import KEEPALIVE, Wire
 from harness.run.launchers.agents.worker import RETRY_S
 from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
@@ -32,6 +32,8 @@ from tests.run.launchers.agents.conftest import TOKEN, Process, Start, comes_tru
 from tests.run.process.test_zygote import HANGS
 
 GONE_WITHIN_S = 10.0
+NOTICED_WITHIN_S = KEEPALIVE["TCP_USER_TIMEOUT"] / 1000
+"""After a link was cut; what ends then has as long as after any other end."""
 
 
 def lines_of(child: RemoteChild) -> list[Report]:
@@ -289,7 +291,7 @@ def test_when_the_link_between_them_is_cut_both_sides_notice_though_nobody_says_
         assert parent.stdout.readline() == "forked\n"
         family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
         network.cut(0)
-        assert comes_true(lambda: not any(alive(member) for member in family), GONE_WITHIN_S)
+        assert comes_true(lambda: not any(alive(member) for member in family), NOTICED_WITHIN_S + GONE_WITHIN_S)
         assert parent.stdout.readline().startswith("gone: ")
         parent.kill()
         parent.communicate()
