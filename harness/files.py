@@ -98,11 +98,11 @@ def no_folder(path: Path) -> str:
     return ""
 
 
-def _larger_than(largest: int) -> OSError:
-    return OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")
-
-
 def default_data_dir() -> Path:
     """`$XDG_CACHE_HOME/tf-distribute-harness`, under `~/.cache` where that variable is not set."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "tf-distribute-harness"
+
+
+def _larger_than(largest: int) -> OSError:
+    return OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")

@@ -33,15 +33,14 @@ TESTS = Path(__file__).parent
 VIRTUAL_DEVICES = 8
 IMPORTING = {"tf", "preloaded"}
 """Fixtures whose tests need TensorFlow; who uses one is marked `tensorflow`."""
-MEASURED = "measured"
-ALONE = {
-    **{"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slurm": "slurm"},
-    **dict.fromkeys(("jax_python", "keras_python", "torch_python", "horovod_python"), MEASURED),
-}
+OF_ENGINES = {"jax_python", "keras_python", "torch_python", "horovod_python"}
+"""Fixtures whose tests train with an engine beside TensorFlow; who uses one is marked `engine`."""
+ALONE = {"tf": "tensorflow", "chromium": "browser", "emulation": "network", "slurm": "slurm"}
 """Fixtures whose tests all run in one process of pytest-xdist, one after the other, and the name of their group:
-an import of TensorFlow, a browser or a network at a time, and one of the engines beside TensorFlow, whose threads spin
-while they wait for each other: two at once on the same cores slow each other down many times. With those goes what is
-marked `measures`."""
+an import of TensorFlow, a browser or a network at a time."""
+MEASURED = "measured"
+"""The group of what is marked `engine` or `measures`: threads of those engines spin while they wait for each other, and
+two at once on the same cores slow each other down many times."""
 COLLECTED_WITH_TENSORFLOW = pytest.StashKey[bool]()
 WORTH_COLLECTING = 200_000
 """Objects made, and not let go of, since garbage was last looked for."""
@@ -78,6 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         used = getattr(item, "fixturenames", ())
         if IMPORTING.intersection(used):
             item.add_marker("tensorflow")
+        if OF_ENGINES.intersection(used):
+            item.add_marker("engine")
         if group := _group(item, used):
             item.add_marker(pytest.mark.xdist_group(group))
             if several and hasattr(item, "_id"):

@@ -13,12 +13,6 @@ from harness.run.process.engines import home_of, install_command
 pytest.register_assert_rewrite("tests.engines.sweeps")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if {"horovod_python", "jax_python", "keras_python", "torch_python"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker("engine")
-
-
 def python_of(engine: Any) -> str:
     """An interpreter with the engine: the one of the tests, or the one that `engine install` has made."""
     home = home_of(engine)

@@ -1,15 +1,20 @@
 """A trial says that what takes long goes on: now and then, and before each update of a reference."""
 
 import socket
+from typing import Any
 
 import pytest
 
+from harness.engines.tensorflow.reference.runs import run_updates
+from harness.engines.tensorflow.reference.update import SingleDevice
+from harness.engines.tensorflow.state import capture
 from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Report
 from harness.trial import sign_of_life as module
 from harness.trial.noise import PERTURBED_RUNS
 from harness.trial.sign_of_life import SignOfLife
+from tests.engines.tensorflow.test_reference import BATCHES, training
 from tests.trial.test_kept_reference import LineTrainer
 
 
@@ -34,3 +39,12 @@ def test_each_update_of_a_reference_in_numpy_is_a_sign_of_life(monkeypatch: pyte
     monkeypatch.setattr("harness.trial.same_work.reference.sign_of_life", lambda: signs.append(True))
     LineTrainer("", batches=GATE_UPDATES).found()
     assert len(signs) >= GATE_UPDATES * (1 + PERTURBED_RUNS)
+
+
+def test_each_update_of_tensorflows_reference_is_a_sign_of_life(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    signs: list[bool] = []
+    monkeypatch.setattr("harness.engines.tensorflow.reference.runs.sign_of_life", lambda: signs.append(True))
+    of = training(tf, list, 2)
+    initial = capture(of.model, of.optimizer)
+    run_updates(SingleDevice(of), initial, BATCHES, [state.copies[0] for state in initial])
+    assert len(signs) == len(BATCHES)

@@ -71,8 +71,14 @@ def slow_updates(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) 
     """Of the loops that are right in one process only, whose updates are slow."""
     engine = "tests.engines.horovod.planted:SlowHorovod"
     folder = tmp_path_factory.mktemp("slow")
-    shows = lambda run: [must_show_the_update(run, loop) for loop in WRAPPERS]  # noqa: E731
-    return explained(folder, horovod_python, lambda _: True, shows, engine=[engine], workers=[1], loop=list(WRAPPERS))
+    axes = {"engine": [engine], "workers": [1], "loop": list(WRAPPERS)}
+    return explained(
+        folder,
+        horovod_python,
+        lambda _: True,
+        lambda run: [must_show_the_update(run, loop) for loop in WRAPPERS],
+        **axes,
+    )
 
 
 def trials(run: Run, op: str) -> dict[str, TrialRecord]:

@@ -11,7 +11,6 @@ import pytest
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.others import must_not_need_others
-from harness.engines.tensorflow.reference.runs import run_updates
 from harness.engines.tensorflow.reference.update import SingleDevice
 from harness.engines.tensorflow.server_state import FusedOptimizer, ShardedVariable
 from harness.engines.tensorflow.state import capture
@@ -93,15 +92,6 @@ def placed(of: Any, *arrays: Any) -> list[Any]:
         return of_replica
 
     return [of.strategy.experimental_distribute_values_from_function(part(array)) for array in arrays]
-
-
-def test_each_update_is_a_sign_of_life(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    signs: list[bool] = []
-    monkeypatch.setattr("harness.engines.tensorflow.reference.runs.sign_of_life", lambda: signs.append(True))
-    of = training(tf, list, 2)
-    initial = capture(of.model, of.optimizer)
-    run_updates(SingleDevice(of), initial, BATCHES, [state.copies[0] for state in initial])
-    assert len(signs) == len(BATCHES)
 
 
 @pytest.mark.parametrize("traced", [False, True])

@@ -97,20 +97,19 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
 def _serve(wire: Wire, settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> None:
     there = joined(settings.host, settings.port)
     say(f"joined the run at {there}; importing TensorFlow")
-    with contextlib.closing(Zygote()) as zygote:
-        session = WorkerSession(wire, zygote, settings, asked)
-        try:
-            if session.start():
-                say("ready; it ends with the run")
-                session.serve()
-        except ZygoteError as error:
-            with contextlib.suppress(WireError):  # the run may be over as well
-                wire.send(News(of="failed", text=str(error)))
-            raise
-        except WireError as error:
-            say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
-        finally:
-            session.close()
+    session = WorkerSession(wire, settings, asked)
+    try:
+        if session.start():
+            say("ready; it ends with the run")
+            session.serve()
+    except ZygoteError as error:
+        with contextlib.suppress(WireError):  # the run may be over as well
+            wire.send(News(of="failed", text=str(error)))
+        raise
+    except WireError as error:
+        say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
+    finally:
+        session.close()
 
 
 def _connected(settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> Wire | None:
@@ -149,10 +148,9 @@ def _connected(settings: WorkerSettings, asked: EndRequest, say: Callable[[str],
 class WorkerSession:
     """One run, from the agent's side."""
 
-    def __init__(self, wire: Wire, zygote: Zygote, settings: WorkerSettings, asked: EndRequest) -> None:
+    def __init__(self, wire: Wire, settings: WorkerSettings, asked: EndRequest) -> None:
         self._wire = wire
-        self._zygote = zygote
-        self._zygotes = {DEFAULT: zygote}
+        self._zygotes = {DEFAULT: Zygote()}
         """By engine; another one's is started once the run asks for it."""
         self._settings = settings
         self._asked = asked
@@ -165,15 +163,16 @@ class WorkerSession:
 
     def start(self) -> bool:
         """Import TensorFlow; False when the run is over, or this process asked to end, before that is done."""
-        self._zygote.launch()
+        zygote = self._zygotes[DEFAULT]
+        zygote.launch()
         found = facts()  # while the import is under way
-        while self._zygote.connection not in (ready := self._wait([self._zygote.connection])):
+        while zygote.connection not in (ready := self._wait([zygote.connection])):
             if self._asked.to_end:
                 return False
             if self._wire.connection in ready:
                 self._wire.take_in()  # WireError when the parent is gone
-        self._zygote.start()
-        self._wire.send(News(of="ready", text=self._zygote.scratch, facts=found))
+        zygote.start()
+        self._wire.send(News(of="ready", text=zygote.scratch, facts=found))
         return True
 
     def serve(self) -> None:
