@@ -366,6 +366,6 @@ def test_float32_that_gpus_computed_as_tf32_is_said_beside_the_answer_and_in_the
     assert all(executed_words(cell).endswith("; float32 computed as TF32") for cell in summary.workloads[0].ranking)
     assert "PyTorch" not in "\n".join(answer_lines(summary))
     torch = summarise(*make_run(cells, faults=False, change=functools.partial(on_new_cards, engine="torch")))
-    assert "on GPUs that can, PyTorch in convolutions; " in "\n".join(answer_lines(torch))
+    assert "on GPUs that can, as JAX does, and PyTorch in convolutions; " in "\n".join(answer_lines(torch))
     plain = summarise(*make_run(cells, faults=False))
     assert "TF32" not in "\n".join(answer_lines(plain))

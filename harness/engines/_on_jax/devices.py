@@ -1,25 +1,34 @@
-"""The devices of one process on the processor, and the threads that they share."""
+"""The devices of one process: on the processor, with the threads that they share, or cards."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.engines._on_jax.compiled import share_compiled, write_compiled_too
 from harness.engines._on_jax.joining import join
+from harness.environment.cuda import card_at
+from harness.environment.gpu import not_found
 from harness.errors import HarnessError, Unsupported
 from harness.protocol.messages import Request
-from harness.record.trial import Resources
+from harness.record.trial import TF32, Executed, Resources
+from harness.trial.same_work.catalogue import GPU
+from harness.trial.same_work.reference import FLOAT32
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
+"""A variable that says whether a process takes three quarters of a card at once, as is JAX's own choice."""
+AMPERE = 8.0
+"""The compute capability from which on cards multiply in TF32."""
 THREADS_A_DEVICE = 2
 """XLA's devices on a processor share pools of threads, in which those that wait for an all-reduce block. With as many
 threads as devices a run of steps that nobody waits for was seen to hang at 2 and at 4 devices; with twice as many it
 was not (`docs/engines.md`)."""
 
 
-class CpuDevices(NamedTuple):
-    """What the replicas of a trial got: devices, the threads of a pool, and the processors that bound them."""
+class TrialDevices(NamedTuple):
+    """What the replicas of a trial got: devices, the threads of a pool, and the processors or cards that bound them."""
 
     devices: list[Any]
     """Of all processes, in the order of the replicas."""
@@ -29,6 +38,15 @@ class CpuDevices(NamedTuple):
     """0 is XLA's own choice: all cores."""
     physical: int
     shared: bool
+    arithmetic: str = FLOAT32
+    """What float32 is computed in: a key of `harness.trial.judgement.STATE_TOLERANCE`."""
+    cards: tuple[str, ...] = ()
+    """The id of each of this process's cards that CUDA's driver tells."""
+
+    @property
+    def on_cards(self) -> bool:
+        """Whether they are GPUs."""
+        return any(device.platform == GPU for device in self.own)
 
     def resources(self, request: Request) -> Resources:
         """Those of this process; of the threads what the cell asks for, and how many all devices share."""
@@ -38,19 +56,70 @@ class CpuDevices(NamedTuple):
             shared=self.shared,
             intra_op_threads=request.intra_op_threads,
             inter_op_threads=self.threads,
+            gpus=list(self.cards),
         )
 
+    def told(self, found: Executed) -> Executed:
+        """What was executed, with what is known of it here."""
+        if not self.on_cards:
+            return found
+        unlike = {subject: words for subject, words in found.unlike.items() if subject != "threads"}
+        return found.model_copy(update={"arithmetic": self.arithmetic, "unlike": unlike})
 
-def set_up(request: Request) -> CpuDevices:
+
+def set_up(request: Request) -> TrialDevices:
     """Start JAX's backend with the devices of this process's replicas, and join the other processes where there are
-    several; HarnessError where it had been started before with fewer, Unsupported where a second pool is asked for.
-
-    One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang.
-    """
-    import jax
-
+    several; HarnessError where it had been started before with fewer, Unsupported where a second pool is asked for, or
+    more cards than JAX finds."""
     if request.inter_op_threads:
         raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
+    return _cards(request) if request.cell.shape.device == GPU else _of_processor(request)
+
+
+def _cards(request: Request) -> TrialDevices:
+    """The first that JAX finds. Memory is taken as it is needed: other trials of the cards are alive, too."""
+    os.environ.setdefault(PREALLOCATE, "false")
+    import jax
+
+    if request.scratch:
+        share_compiled(Path(request.scratch))
+    found, count = _found_cards(jax), request.cell.devices
+    if count > len(found):
+        raise Unsupported(f"{count} replicas need a GPU each, and JAX finds {len(found)}")
+    own = found[:count]
+    ids = (card_at(device.local_hardware_id) for device in own)
+    return TrialDevices(
+        own, own, request.intra_op_threads, len(found), False, _arithmetic(own), tuple(one for one in ids if one)
+    )
+
+
+def _found_cards(jax: Any) -> list[Any]:
+    """Unsupported, with the reason, where there is none."""
+    try:
+        found: list[Any] = jax.local_devices(backend=GPU)
+    except RuntimeError as error:
+        remedy = (
+            f"CUDA_VISIBLE_DEVICES hides them, or this build is for processors: {sys.executable} -m pip install "
+            f"'jax[cuda12]=={jax.__version__}'"
+        )
+        raise Unsupported(not_found(f"JAX {jax.__version__}", remedy)) from error
+    return found
+
+
+def _arithmetic(cards: list[Any]) -> str:
+    """XLA multiplies and convolves float32 in TF32 where a card has it and nobody asks for more: JAX's default
+    precision. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries."""
+    import jax
+
+    able = all(float(getattr(card, "compute_capability", 0)) >= AMPERE for card in cards)
+    asked = jax.config.jax_default_matmul_precision in (None, "default", "tensorfloat32", "fastest")
+    return TF32 if able and asked and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0" else FLOAT32
+
+
+def _of_processor(request: Request) -> TrialDevices:
+    """One device has the threads that the cell asks for. Several share twice as many as they need, or they may hang."""
+    import jax
+
     count, each = request.cell.devices, request.intra_op_threads
     threads = each if count == 1 else THREADS_A_DEVICE * count * max(1, each)
     flags = os.environ.get(FLAGS, "")
@@ -68,7 +137,7 @@ def set_up(request: Request) -> CpuDevices:
         raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
     devices = own[:count] if request.member is None else jax.devices()
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
-    return CpuDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
+    return TrialDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
 
 
 def mean(value: float, request: Request) -> float:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from harness.engines._on_jax.devices import TrialDevices
 from harness.engines._on_jax.model import TrainedModel
 from harness.trial.same_work.reference import ShareByShare
 from harness.trial.same_work.state import Pass, State, StateOrder
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
 class JaxShares(ShareByShare):
     """See `ShareByShare`."""
 
-    def __init__(self, trained: TrainedModel, layout: StateOrder) -> None:
+    def __init__(self, trained: TrainedModel, layout: StateOrder, devices: TrialDevices) -> None:
         import jax
 
-        super().__init__(layout, trained.optimizer, len(trained.devices))
-        self._device = jax.local_devices()[0]
+        super().__init__(layout, trained.optimizer, len(trained.devices), devices.arithmetic)
+        self._device = devices.own[0]
         self.passed = jax.jit(trained.passed)
         """Forward and backward of one device's examples, on the device that they lie on."""
 

@@ -5,10 +5,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._on_jax.devices import CpuDevices, in_order, mean
+from harness.engines._on_jax.devices import TrialDevices, in_order, mean
 from harness.engines._on_jax.executed import Program
 from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.work import held_by
+from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Resources
 from harness.trial.instruments import Holds
@@ -29,13 +30,14 @@ UNLIKE = {
     "data": "the same digits in another order",
 }
 """What is not as under TensorFlow."""
+LIBRARIES = "on GPUs XLA calls libraries for products, by which a step is not told apart here from one that lacks them"
 OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
 
 
 class OnJaxTrainer(TakenApart):
     """Of a trainer what follows from its devices and from the state that lies on them."""
 
-    _devices: CpuDevices
+    _devices: TrialDevices
     _layout: StateOrder
     _instead: Program | None = None
     """Of the instrument that is timed."""
@@ -69,6 +71,8 @@ class OnJaxTrainer(TakenApart):
     def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
         import numpy as np
 
+        if self._devices.on_cards:
+            raise Unsupported(f"instrument '{self._instrument}': {LIBRARIES}")
         before = [np.array(in_order(weight)[0].data) for weight in self._weights]
         step(*batch)
         after = [np.asarray(in_order(weight)[0].data) for weight in self._weights]

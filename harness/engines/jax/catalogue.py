@@ -1,8 +1,10 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
 from harness.engines.jax.loops import loops
-from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, WITHOUT_BARRIER, catalogue_of
+from harness.spec.catalogue import Catalogue, DeviceTraits, StrategyTraits
+from harness.trial.same_work.catalogue import GPU, NONE, VIRTUAL_CPU, WITHOUT_BARRIER, catalogue_of
+
+CARDS = DeviceTraits(GPU, "physical GPUs of one process", live_trials=4)
 
 
 def load_catalogue() -> Catalogue:
@@ -14,7 +16,7 @@ def load_catalogue() -> Catalogue:
             "weights on every device, batches cut over them, as the loop says",
             collectives=True,
             instruments=True,
-            devices=(VIRTUAL_CPU,),
+            devices=(VIRTUAL_CPU, GPU),
         ),
         StrategyTraits(
             "multi_process",
@@ -32,4 +34,5 @@ def load_catalogue() -> Catalogue:
         {"auto": "XLA's choice"},
         ways,
         dict.fromkeys(ways, WITHOUT_BARRIER),  # XLA orders what does not depend on each other as it likes
+        cards=(CARDS,),
     )

@@ -33,7 +33,7 @@ class Jax(OnJax):
         return self.versions(f"{__package__}.trainer", f"{__package__}.collectives")
 
     def trainer(self, request: Request) -> Trainer:
-        """CpuDevices, model, optimizer, input and loop."""
+        """Devices, model, optimizer, input and loop."""
         from harness.engines.jax.trainer import JaxTrainer
 
         return JaxTrainer(request)

@@ -97,7 +97,7 @@ class JaxTrainer(OnJaxRecovering):
 
     @functools.cached_property
     def _single(self) -> JaxShares:
-        return JaxShares(self._trained, self._layout)
+        return JaxShares(self._trained, self._layout, self._devices)
 
     def run(self, pace: Pace) -> None:
         """Batch after batch. Steps are issued and not waited for, as JAX does it."""
@@ -142,4 +142,5 @@ class JaxTrainer(OnJaxRecovering):
 
     def executed(self) -> Executed:
         """The compiled program that is timed, and the input."""
-        return inspect(*(self._instead or self._whole), self._data.stages, {**UNLIKE, **self._remarks})
+        program = self._instead or self._whole
+        return self._devices.told(inspect(*program, self._data.stages, {**UNLIKE, **self._remarks}))

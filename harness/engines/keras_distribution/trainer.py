@@ -148,7 +148,7 @@ class KerasTrainer(OnJaxRecovering):
         model = Model(architectures()[cell.model], forward_of(cell.model, self._layout))
         replicas = self._devices.devices[:: cell.model_shards]
         trained = TrainedModel(model, OPTIMIZERS[cell.optimizer], replicas, cell.global_batch_size)
-        return JaxShares(trained, self._layout)
+        return JaxShares(trained, self._layout, self._devices)
 
     def run(self, pace: Pace) -> None:
         """One call of `Model.fit`."""

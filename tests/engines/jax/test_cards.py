@@ -1,0 +1,111 @@
+"""GPUs under JAX, as far as can be told without one: which are taken, what float32 is computed in, what is refused."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.record.trial import TrialRecord
+from tests.engines.jax.lent import CARDS
+from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
+
+ROOT = Path(__file__).parents[3]
+PROCESS = """
+import json, os, sys
+from types import SimpleNamespace
+import jax
+from harness.engines._on_jax import devices
+from harness.protocol.messages import Request
+from harness.record.trial import Executed
+from harness.spec import Sweep, expand
+from harness.trial.engines import catalogue_of
+
+precision, *capabilities = sys.argv[1:]
+jax.config.update("jax_default_matmul_precision", precision or None)
+cards = [
+    SimpleNamespace(platform="gpu", id=n, local_hardware_id=n, compute_capability=capability)
+    for n, capability in enumerate(capabilities)
+]
+jax.local_devices = lambda backend: {"gpu": cards}[backend]
+asked = Sweep(engine=["jax"], device=["gpu"], strategy=["data_parallel"], replicas=[2], loop=["jit"])
+cell = next(cell for cell in expand(asked, catalogue_of("jax")).cells if cell.shape.replicas == 2)
+request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=0, inter_op_threads=0)
+taken = devices.set_up(request)
+told = taken.told(Executed(unlike={"threads": "one pool", "compiler": "XLA"}))
+resources = taken.resources(request)
+print(json.dumps({
+    "taken": resources.logical_devices, "of": resources.physical_devices, "shared": resources.shared,
+    "arithmetic": told.arithmetic, "unlike": told.unlike, "preallocate": os.environ[devices.PREALLOCATE],
+}))
+"""
+
+
+def set_up(python: str, *capabilities: str, precision: str = "", **variables: str) -> dict[str, Any]:
+    """What a trial of two replicas takes of cards of these compute capabilities."""
+    command = [python, "-c", PROCESS, precision, *capabilities]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_replica_takes_a_card_in_the_order_in_which_jax_finds_them_and_memory_as_it_is_needed(
+    jax_python: str,
+) -> None:
+    found = set_up(jax_python, "9.0", "9.0", "9.0")
+    assert (found["taken"], found["of"], found["shared"]) == (["gpu:0", "gpu:1"], 3, False)
+    assert found["preallocate"] == "false"
+    assert found["unlike"] == {"compiler": "XLA"}, "cards share no pool of threads"
+
+
+def test_float32_is_tf32_where_cards_have_it_and_neither_jax_nor_nvidias_libraries_were_told_otherwise(
+    jax_python: str,
+) -> None:
+    found = {
+        set_up(jax_python, "9.0", "8.0")["arithmetic"],
+        set_up(jax_python, "9.0", "9.0", precision="tensorfloat32")["arithmetic"],
+    }
+    assert found == {"tf32"}
+    others = {
+        set_up(jax_python, "9.0", "7.5")["arithmetic"],
+        set_up(jax_python, "9.0", "9.0", precision="highest")["arithmetic"],
+        set_up(jax_python, "9.0", "9.0", NVIDIA_TF32_OVERRIDE="0")["arithmetic"],
+    }
+    assert others == {"float32"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(any(Path("/dev").glob("nvidia[0-9]*")), reason="there is a GPU here")
+def test_without_a_gpu_a_sweep_on_gpus_is_records_with_the_reason(jax_python: str, tmp_path: Path) -> None:
+    asked = {"engine": ["jax"], "device": ["gpu"], "strategy": ["none", "data_parallel"], "replicas": [1, 2]}
+    run = swept({**asked, "model": ["mlp"], "trials": 1, "engine_python": f"jax={jax_python}"}, tmp_path)
+    assert {trial.status for trial in run.trials} == {"unsupported"}
+    assert all(" finds no GPU" in str(trial.reason) for trial in run.trials)
+
+
+@pytest.fixture(scope="module")
+def lent(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int, TrialRecord]:
+    """By the number of replicas, a trial of each on two cards."""
+    asked = {"engine": ["tests.engines.jax.lent:LentJax"], "device": ["gpu"], "model": ["mnist_cnn"], "loop": ["jit"]}
+    asked |= {"strategy": ["data_parallel"], "replicas": [1, 2, 3], "data": ["digits"], "batch_size": [8]}
+    times = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "engine_python": f"jax={jax_python}"}
+    run = swept({**asked, **times}, tmp_path_factory.mktemp("lent"), lambda cell: cell.strategy != "none")
+    return {trial.cell.shape.replicas: trial for trial in run.trials}
+
+
+@pytest.mark.slow
+def test_a_trial_on_cards_passes_the_gate_in_their_arithmetic(lent: dict[int, TrialRecord]) -> None:
+    for replicas in (1, 2):
+        must_have_passed_the_whole_gate(lent[replicas])
+        assert lent[replicas].executed.arithmetic == "tf32"
+        assert lent[replicas].resources.physical_devices == CARDS
+
+
+@pytest.mark.slow
+def test_more_replicas_than_cards_are_unsupported_with_both_numbers(lent: dict[int, TrialRecord]) -> None:
+    assert lent[3].status == "unsupported"
+    assert str(lent[3].reason) == f"3 replicas need a GPU each, and JAX finds {CARDS}"
