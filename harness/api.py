@@ -82,6 +82,31 @@ def load_parts(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
 
 
 @checked
+def load_collectives(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
+    """The collectives of one run of `work="collective"` or of several: time, algbw and busbw with 95 % intervals, and
+    the line α + S/β; one row a collective of a size.
+
+    Arguments and errors are those of `load`; UsageError, too, for a run without collectives.
+    """
+    from harness.report.tables.frames import collective_frame
+
+    return collective_frame(_read(runs, results))
+
+
+@checked
+def load_limits(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
+    """How far the cells of one run or of several are from what their machine can do at most; one row a cell whose
+    operations were counted.
+
+    The limits are those of the machine that `doctor --limits` left in `results`; without any, only their columns are
+    empty. Arguments and errors are those of `load`; UsageError, too, for a run of which nothing was counted.
+    """
+    from harness.report.tables.frames import rate_frame
+
+    return rate_frame(_read(runs, results), Path(results))
+
+
+@checked
 def runs(results: Folder = RESULTS) -> pd.DataFrame:
     """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`."""
     from harness.record.reading import list_runs

@@ -61,9 +61,9 @@ class CellRate:
         return "compute" if self.roof.at(self.intensity) >= self.roof.compute else "memory"
 
 
-def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord, launcher: str = "local") -> list[CellRate]:
+def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord | None, launcher: str = "local") -> list[CellRate]:
     """Of the measured cells whose operations and bytes were counted; processes that `launcher` started elsewhere have
-    another machine's limits, and get no roof."""
+    another machine's limits, and get no roof, nor do those of a machine without any."""
     found = []
     for cell in cells:
         executed, measured = cell.trials.executed, cell.measured
@@ -71,7 +71,7 @@ def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord, launcher: str
             continue
         step, flops = measured.step_time_s, executed.flops_per_step
         ends = (flops / step.high, flops / step.low) if step.low and step.high else (None, None)
-        roof = _roof(cell, limits) if launcher == "local" else None
+        roof = _roof(cell, limits) if limits is not None and launcher == "local" else None
         found.append(CellRate(cell, Interval(flops / step.value, *ends), flops / executed.bytes_per_step, roof))
     return found
 

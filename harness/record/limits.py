@@ -3,6 +3,7 @@
 A file for each measurement, which is written whole and never changed. The newest of a machine is the one that counts.
 """
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +17,7 @@ from harness.record.files import is_folder, reading, replace_file, storage_error
 from harness.record.manifest import Machine
 from harness.record.model import RecordModel
 from harness.record.proof import ProofRecord
-from harness.record.reading import validated
+from harness.record.reading import Run, validated
 
 LimitKind = Literal["products", "memory", "between_processes", "host_to_device", "device_to_host", "device_to_device"]
 """Matrix products in FLOP/s; memory by STREAM's add, what one process sends another, and copies in bytes/s."""
@@ -115,6 +116,12 @@ def keep_sheet(results: Path, record: LimitsRecord | ProofRecord, page: str = ""
         except OSError as error:
             raise storage_error("write", file, error) from None
     return path
+
+
+def limits_of(run: Run, results: Path) -> LimitsRecord | None:
+    """The newest record in `results` of the machine that the run was measured on. Raises what `newest_limits` does."""
+    machine = str(run.manifest.facts.get("machine.id"))
+    return newest_limits(results, machine) if re.fullmatch(MACHINE_ID, machine) else None
 
 
 def newest_limits(results: Path, machine_id: str) -> LimitsRecord | None:

@@ -1,10 +1,15 @@
 """The limits of a machine as a table and as JSON: the best that was seen, and what a fresh process comes to."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from harness.analysis.limits import CellRate, reached
-from harness.record.limits import Limit, LimitKind, LimitsRecord
+from harness.analysis import summarise
+from harness.analysis.limits import CellRate, cell_rates, reached
+from harness.errors import UsageError
+from harness.record.limits import Limit, LimitKind, LimitsRecord, limits_of
+from harness.record.reading import Run
+from harness.report.export.rows import ExportRow, interval_row
 from harness.report.tables.sweep import OF_LIMIT
 from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
@@ -77,6 +82,39 @@ def _rate_row(rate: CellRate) -> tuple[str, ...]:
         significant(rate.intensity),
         f"the {rate.bound} limit" if rate.bound else NOTHING,
     )
+
+
+def limit_rows(run: Run, results: Path) -> list[ExportRow]:
+    """`rate_rows` of a run, by the limits of its machine that are in `results`. UsageError where nobody counted the
+    operations of its cells, StorageError where the limits are damaged."""
+    summary, limits = summarise(run.manifest, run.trials, run.rank_unproved), limits_of(run, results)
+    rates = cell_rates(summary.cells, limits, run.manifest.sweep.launcher)
+    if not rates:
+        raise UsageError(f"RUN: '{run.manifest.run_id}' has no measured cell whose operations were counted")
+    return rate_rows(rates)
+
+
+def rate_rows(rates: Sequence[CellRate]) -> list[ExportRow]:
+    """A row a cell, as `RATE_COLUMNS` have them, without a limit where none was measured."""
+    return [_export_row(rate) for rate in rates]
+
+
+def _export_row(rate: CellRate) -> ExportRow:
+    roof, executed = rate.roof, rate.cell.trials.executed
+    return {
+        "cell_id": rate.cell.cell_id,
+        "cell": rate.cell.label,
+        "flops_per_step": executed.flops_per_step,
+        "bytes_per_step": executed.bytes_per_step,
+        "flop_per_byte": rate.intensity,
+        **interval_row("flop_per_s", rate.rate),
+        **interval_row("share_of_limit", rate.share),
+        "limit_on": roof and roof.place,
+        "limit_type": roof and roof.type,
+        "limit_flop_per_s": roof and roof.compute,
+        "limit_bytes_per_s": roof and roof.memory,
+        "roof_flop_per_s": roof and roof.at(rate.intensity),
+    }
 
 
 def flops(rate: float, digits: int = 3) -> str:

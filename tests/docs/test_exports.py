@@ -12,8 +12,10 @@ from harness.record.reading import list_runs
 from harness.report.kinds import formats
 from harness.report.tables.columns import (
     CELL_COLUMNS,
+    COLLECTIVE_COLUMNS,
     COMPARISON_COLUMNS,
     PART_COLUMNS,
+    RATE_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_COLUMNS,
     TRIAL_COLUMNS,
@@ -40,6 +42,8 @@ TABLES = {
     "Cells": SUMMARY_COLUMNS,
     "Comparisons": COMPARISON_COLUMNS,
     "Parts of a step": PART_COLUMNS,
+    "Collectives": COLLECTIVE_COLUMNS,
+    "Limits": RATE_COLUMNS,
     "Runs": RUN_COLUMNS,
 }
 WORK = [command for command in HARNESS if shlex.split(command)[3] in ("export", "import") and " latest" not in command]

@@ -10,6 +10,7 @@ import pytest
 from harness.analysis import RunSummary, summarise
 from harness.analysis.collectives import collective_groups
 from harness.analysis.limits import BusLimit, bus_limit
+from harness.errors import UsageError
 from harness.record import Run
 from harness.record.cluster import NetworkRecord
 from harness.record.limits import Limit, LimitsRecord
@@ -18,7 +19,8 @@ from harness.report.export.rows import trial_rows
 from harness.report.figures import collective_figure
 from harness.report.page.report import page_of, render
 from harness.report.page.sections.base import PageSource
-from harness.report.tables.collectives import collective_tables, latency_table
+from harness.report.tables.collectives import collective_rows, collective_tables, latency_table
+from harness.report.tables.columns import COLLECTIVE_COLUMNS
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answers
@@ -30,7 +32,7 @@ from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
 from tests.report.page.trials.test_command import planned
 from tests.report.test_quantities import run_of
 from tests.report.test_roofline import known
-from tests.synthetic import make_run
+from tests.synthetic import make_cell, make_run
 
 KEYS: dict[str, Any] = {"device": "virtual-cpu", "strategy": "mirrored"}
 GATHERED = CollectiveCell(collective="all_gather", size=65532, replicas=3, **KEYS)
@@ -321,3 +323,25 @@ def test_a_run_of_trainings_has_none_of_it() -> None:
     summary = summarise(manifest, trials)
     assert collective_tables(summary) == ()
     assert 'id="collectives"' not in render(manifest, trials, summary)
+
+
+def test_a_table_for_other_tools_has_a_row_a_size_with_its_line_and_what_was_not_measured_too(
+    run: Run, tmp_path: Path
+) -> None:
+    by_op = {(row["op"], row["size_bytes"]): row for row in collective_rows(run) if row["collective"] == "all_reduce"}
+    assert by_op["hierarchical_copy", 4]["status"] == "wrong_result"
+    assert by_op["hierarchical_copy", 4]["time_s"] is None
+    assert by_op["auto", 4]["alpha_s"] is None, "two sizes have no line"
+    three = collective_rows(run_of([RING.model_copy(update={"size": 4 * 2**power}) for power in (0, 10, 20)], tmp_path))
+    assert [row["size_bytes"] for row in three] == [4, 4096, 4 * 2**20]
+    assert {row["piece"] for row in three} == {1}
+    assert all(
+        row["line_s"] == pytest.approx(row["alpha_s"] + row["size_bytes"] * row["seconds_a_byte"]) for row in three
+    )
+    columns = [column.name for column in COLLECTIVE_COLUMNS if column.name != "run_id"]
+    assert [list(row) for row in three] == [columns] * 3, "the frame's columns are the CSV's"
+
+
+def test_a_run_without_collectives_has_no_such_table(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no collectives; measure some with sweep --work collective"):
+        collective_rows(run_of([make_cell()], tmp_path))

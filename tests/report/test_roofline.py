@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from harness.analysis import RunSummary, summarise
 from harness.analysis.limits import CellRate, cell_rates, roofs_of
+from harness.errors import UsageError
 from harness.record.limits import LimitsRecord, keep_sheet
 from harness.record.manifest import RunManifest
 from harness.record.reading import load_run
@@ -14,7 +16,9 @@ from harness.record.trial import TrialRecord
 from harness.report.comparison import Surface
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
-from harness.report.limits import rates_table, rates_words
+from harness.report.limits import limit_rows, rates_table, rates_words
+from harness.report.tables.columns import RATE_COLUMNS
+from harness.report.tables.frames import rate_frame
 from harness.report.tables.sweep import ranking_table
 from harness.report.words.text import share
 from tests.comparisons import as_run, stored
@@ -149,6 +153,34 @@ def test_limits_of_the_machine_are_found_beside_the_run_for_page_and_terminal(tm
     assert text.index("Closest to its limit: ") < text.index("Roofline of FLOP/s")
     assert "the compute limit" in kind.text(made, tmp_path, Surface(width=160))
     assert "of the limit" in kind.text(made, tmp_path, Surface(width=60))
+
+
+def test_a_table_for_other_tools_has_the_limits_of_the_results_folder_and_without_them_what_was_counted(
+    tmp_path: Path,
+) -> None:
+    manifest, trials = run()
+    made = load_run(stored(as_run(manifest, trials, manifest.run_id, {"machine.id": MACHINE}), tmp_path))
+    before = limit_rows(made, tmp_path)
+    assert {row["limit_flop_per_s"] for row in before} == {None}
+    assert {row["flops_per_step"] for row in before} == {FLOPS}
+    keep_sheet(tmp_path, known())
+    first, *_ = limit_rows(made, tmp_path)
+    assert (first["limit_on"], first["limit_flop_per_s"]) == ("1 thread", 64e9)
+    assert first["share_of_limit"] == pytest.approx(first["flop_per_s"] / 64e9)
+    assert list(first) == [column.name for column in RATE_COLUMNS if column.name != "run_id"]
+    exported = presentation_of(made.manifest).exporters()["limits"].export(made, None) or ""
+    assert exported.partition("\n")[0].split(",") == list(first)
+    pd.testing.assert_frame_equal(
+        rate_frame([made], tmp_path).drop(columns="run_id")[["flop_per_s"]],
+        pd.DataFrame(limit_rows(made, tmp_path))[["flop_per_s"]],
+    )
+
+
+def test_of_cells_whose_operations_nobody_counted_there_is_no_such_table(tmp_path: Path) -> None:
+    manifest, trials = make_run([make_cell("none")], faults=False)
+    made = load_run(stored(as_run(manifest, trials, manifest.run_id, {"machine.id": MACHINE}), tmp_path))
+    with pytest.raises(UsageError, match="has no measured cell whose operations were counted"):
+        limit_rows(made, tmp_path)
 
 
 def test_the_ranking_has_a_column_of_shares_where_limits_are_known() -> None:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import Interval
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve
-from harness.analysis.latency import LatencyBandwidth, OverBlocks, Piece
+from harness.analysis.latency import Piece
 from harness.analysis.limits import BusLimit
-from harness.report.export.rows import ExportRow, interval_row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Figure, FuncFormatter, Line2D, NullFormatter, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.tables.collectives import group_title
+from harness.report.tables.collectives import curve_rows, group_title
 from harness.report.words.text import OWN_INTERVAL, listed, seconds, significant
 from harness.spec.collective import size_text
 from harness.visible import printable
@@ -146,34 +146,5 @@ def _ranges(curve: OpCurve) -> str:
 
 
 def _rows(curves: Sequence[OpCurve], limit: BusLimit | None) -> list[ExportRow]:
-    return [
-        {
-            "cell_id": one.summary.cell_id,
-            "op": curve.name,
-            "size_bytes": one.cell.size,
-            **interval_row("time_s", one.time_s),
-            **interval_row("algbw_bytes_per_s", one.algbw),
-            **interval_row("busbw_bytes_per_s", one.busbw),
-            **_line_row(curve.line, one.cell.size),
-            "busbw_limit_bytes_per_s": None if limit is None else limit.bytes_per_s,
-        }
-        for curve in curves
-        for one in curve.figures
-    ]
-
-
-def _line_row(line: LatencyBandwidth | None, size: int) -> ExportRow:
-    """What the fit says of a size, and the line of the piece that has it, the first piece being 1."""
-    pieces = () if line is None else line.pieces
-    number, piece = next(((n, of) for n, of in enumerate(pieces, start=1) if size <= of.largest), (None, None))
-    return {
-        "line_s": None if line is None else line.at(size),
-        "piece": number,
-        **_limits_row("alpha_s", None if piece is None else piece.latency_s),
-        **_limits_row("seconds_a_byte", None if piece is None else piece.seconds_a_byte),
-    }
-
-
-def _limits_row(key: str, of: OverBlocks | None) -> ExportRow:
-    values = (None, None, None) if of is None else (of.value, of.low, of.high)
-    return dict(zip((key, f"{key}_low", f"{key}_high"), values, strict=True))
+    most = None if limit is None else limit.bytes_per_s
+    return [{**row, "busbw_limit_bytes_per_s": most} for curve in curves for row in curve_rows(curve)]

@@ -4,10 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.limits import CellRate, Roof, roofs_of
-from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.limits import flops
+from harness.report.limits import flops, rate_rows
 from harness.report.words.text import OWN_INTERVAL, listed, share, significant
 from harness.visible import printable
 
@@ -33,7 +32,7 @@ def roofline_figure(rates: Sequence[CellRate], name: str) -> Picture | None:
         _set_axes(axes, rates, roofs)
         figure.legend(handles=_keys(roofs, looks), loc="outside lower center", ncols=3, fontsize=9)
     title, words = "How far from the limit", _describe(rates, roofs)
-    return picture(figure, name, title, words, _caption(rates), [_row(rate) for rate in rates])
+    return picture(figure, name, title, words, _caption(rates), rate_rows(rates))
 
 
 def _strategy(rate: CellRate) -> str:
@@ -129,21 +128,3 @@ def _describe(rates: Sequence[CellRate], roofs: Sequence[Roof]) -> str:
         for rate in rates
     ]
     return f"Roofline of FLOP/s by arithmetic intensity. {'; '.join(lines)}. {listed(dots, most=30)}."
-
-
-def _row(rate: CellRate) -> ExportRow:
-    roof, executed = rate.roof, rate.cell.trials.executed
-    return {
-        "cell_id": rate.cell.cell_id,
-        "cell": rate.cell.label,
-        "flops_per_step": executed.flops_per_step,
-        "bytes_per_step": executed.bytes_per_step,
-        "flop_per_byte": rate.intensity,
-        **interval_row("flop_per_s", rate.rate),
-        **interval_row("share_of_limit", rate.share),
-        "limit_on": roof and roof.place,
-        "limit_type": roof and roof.type,
-        "limit_flop_per_s": roof and roof.compute,
-        "limit_bytes_per_s": roof and roof.memory,
-        "roof_flop_per_s": roof and roof.at(rate.intensity),
-    }

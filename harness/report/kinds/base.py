@@ -1,13 +1,11 @@
 """What `report`, `show`, `export` and `list` need of a kind of run."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.record.limits import MACHINE_ID, LimitsRecord, newest_limits
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run, RunListing
 from harness.record.validation import ValidationRecord, find_validation
@@ -93,10 +91,3 @@ class Presentation(ABC):
 def known_validation(run: Run, results: Path) -> ValidationRecord | None:
     """The newest validation in `results` of the machine that the run was measured on."""
     return find_validation(results, run.manifest.facts.get("machine.id"))
-
-
-def known_limits(run: Run, results: Path) -> LimitsRecord | None:
-    """The newest limits in `results` of the machine that the run was measured on. StorageError where they are
-    damaged."""
-    machine = str(run.manifest.facts.get("machine.id"))
-    return newest_limits(results, machine) if re.fullmatch(MACHINE_ID, machine) else None

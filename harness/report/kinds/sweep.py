@@ -1,13 +1,16 @@
 """A sweep: cells in tables and figures, and which of them is fastest."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.record.limits import limits_of
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, Presentation, known_limits, known_validation
+from harness.report.kinds.base import PageRequest, Presentation, known_validation
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
+    from harness.report.export.base import Exporter
     from harness.report.page.sections import Part
 
 
@@ -34,7 +37,7 @@ class _Sweep(Presentation):
             run_folder=run.path,
             overlay=None if beside is None else overlay_of(beside),
             rank_unproved=run.rank_unproved,
-            limits=known_limits(run, request.results),
+            limits=limits_of(run, request.results),
             others=request.others,
         )
         if against is None:
@@ -47,7 +50,7 @@ class _Sweep(Presentation):
         from harness.report.page.sections import PageSource, collective_parts
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        return collective_parts(PageSource(run.manifest, run.trials, summary, limits=known_limits(run, results)))
+        return collective_parts(PageSource(run.manifest, run.trials, summary, limits=limits_of(run, results)))
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
@@ -56,12 +59,31 @@ class _Sweep(Presentation):
         from harness.report.words.traces import trace_lines
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled, known_limits(run, results))
+        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled, limits_of(run, results))
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
         return self.exporters()["json"].export(run, None) or ""
+
+    def exporters(self) -> "Mapping[str, Exporter]":
+        """Beside those of every kind, what `--work collective` and `doctor --limits` tell."""
+        from harness.report.export.as_tables import CsvTable
+        from harness.report.export.rows import to_csv
+        from harness.report.limits import limit_rows
+        from harness.report.tables.collectives import collective_rows
+
+        collectives = CsvTable(
+            "collectives",
+            "CSV, one row a collective of a size, of a run of --work collective",
+            lambda run: to_csv(collective_rows(run)),
+        )
+        limits = CsvTable(
+            "limits",
+            "CSV, one row a cell: FLOP/s, arithmetic intensity, and the limits that doctor --limits measured",
+            lambda run: to_csv(limit_rows(run, run.path.resolve().parent)),
+        )
+        return {**super().exporters(), collectives.name: collectives, limits.name: limits}
 
 
 KIND = _Sweep()

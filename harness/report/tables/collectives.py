@@ -1,8 +1,13 @@
 """Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
 
-from harness.analysis import RunSummary
-from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, calls_of, collective_groups
-from harness.analysis.latency import MUCH, Piece
+from collections.abc import Iterator
+
+from harness.analysis import RunSummary, summarise
+from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve, calls_of, collective_groups
+from harness.analysis.latency import MUCH, LatencyBandwidth, OverBlocks, Piece
+from harness.errors import UsageError
+from harness.record.reading import Run
+from harness.report.export.rows import ExportRow, interval_row
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import THESE_MINUTES
 from harness.report.words.text import (
@@ -158,3 +163,62 @@ def _row(figures: CollectiveFigures, group: CollectiveGroup) -> tuple[str, ...]:
     time = figures.time_s.scaled(1 / _MICRO)
     speeds = (significant(speed.value / _GIGA) for speed in (figures.algbw, figures.busbw))
     return (*what, significant(time.value), bounds(time), *speeds, "none" if status == "ok" else STATUS_WORDS[status])
+
+
+def collective_rows(run: Run) -> list[ExportRow]:
+    """A row a collective of a size, as `COLLECTIVE_COLUMNS` have them, without a time where it has none. UsageError on
+    a run without collectives."""
+    groups = collective_groups(summarise(run.manifest, run.trials, run.rank_unproved))
+    if not groups:
+        raise UsageError(f"RUN: '{run.manifest.run_id}' has no collectives; measure some with sweep --work collective")
+    return [row for group in groups for row in _group_rows(group)]
+
+
+def _group_rows(group: CollectiveGroup) -> Iterator[ExportRow]:
+    of_curves = {row["cell_id"]: row for curve in group.curves for row in curve_rows(curve)}
+    for one in group.figures:
+        cell, own = one.cell, one.summary.cell_id
+        yield {
+            "cell_id": own,
+            "collective": group.collective,
+            "between": group.between,
+            "op": group.name_of(cell),
+            "size_bytes": cell.size,
+            "gradients": cell.gradients or None,
+            "status": one.summary.trials.status,
+            **of_curves.get(own, _figure_row(one, group.name_of(cell), None)),
+        }
+
+
+def curve_rows(curve: OpCurve) -> list[ExportRow]:
+    """A row a size, with what the curve's line says of it."""
+    return [_figure_row(one, curve.name, curve.line) for one in curve.figures]
+
+
+def _figure_row(one: CollectiveFigures, op: str, line: LatencyBandwidth | None) -> ExportRow:
+    return {
+        "cell_id": one.summary.cell_id,
+        "op": op,
+        "size_bytes": one.cell.size,
+        **interval_row("time_s", one.time_s),
+        **interval_row("algbw_bytes_per_s", one.algbw),
+        **interval_row("busbw_bytes_per_s", one.busbw),
+        **_line_row(line, one.cell.size),
+    }
+
+
+def _line_row(line: LatencyBandwidth | None, size: int) -> ExportRow:
+    """What the fit says of a size, and the line of the piece that has it, the first piece being 1."""
+    pieces = () if line is None else line.pieces
+    number, piece = next(((n, of) for n, of in enumerate(pieces, start=1) if size <= of.largest), (None, None))
+    return {
+        "line_s": None if line is None else line.at(size),
+        "piece": number,
+        **_limits_row("alpha_s", None if piece is None else piece.latency_s),
+        **_limits_row("seconds_a_byte", None if piece is None else piece.seconds_a_byte),
+    }
+
+
+def _limits_row(key: str, of: OverBlocks | None) -> ExportRow:
+    values = (None, None, None) if of is None else (of.value, of.low, of.high)
+    return dict(zip((key, f"{key}_low", f"{key}_high"), values, strict=True))

@@ -307,6 +307,52 @@ PART_COLUMNS: tuple[Column, ...] = (
     Column("share_high", "number", "share", "upper end of its 95 % interval"),
 )
 """One row a part of a step: `harness.load_parts`."""
+
+
+def _with_ends(name: str, unit: str, meaning: str) -> tuple[Column, ...]:
+    """A figure and the ends of its interval."""
+    low, high = (f"{end} end of its 95 % interval" for end in ("lower", "upper"))
+    return (
+        Column(name, "number", unit, meaning),
+        Column(f"{name}_low", "number", unit, low),
+        Column(f"{name}_high", "number", unit, high),
+    )
+
+
+COLLECTIVE_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "category", "", "the run"),
+    Column("cell_id", "category", "", "identity of the cell"),
+    Column("collective", "category", "", "all_reduce, reduce_scatter, all_gather or broadcast"),
+    Column("between", "category", "", "who takes part, and over what"),
+    Column("op", "category", "", "what carries it out"),
+    Column("size_bytes", "count", "bytes", "of the buffer, as nccl-tests counts it"),
+    Column("gradients", "category", "", "the model whose gradients are sent; empty of one buffer"),
+    Column("status", "category", "", "ok, unproved, or why there is no time"),
+    *_with_ends("time_s", "s", "one collective"),
+    *_with_ends("algbw_bytes_per_s", "bytes/s", "size ÷ time"),
+    *_with_ends("busbw_bytes_per_s", "bytes/s", "algbw × the collective's constant"),
+    Column("line_s", "number", "s", "what the line α + S/β says of the size"),
+    Column("piece", "count", "", "the range of sizes whose line that is, from 1"),
+    *_with_ends("alpha_s", "s", "α of that line"),
+    *_with_ends("seconds_a_byte", "s/byte", "1/β of that line"),
+)
+"""One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
+RATE_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "category", "", "the run"),
+    Column("cell_id", "category", "", "identity of the cell"),
+    Column("cell", "category", "", "the cell's short name"),
+    Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),
+    Column("bytes_per_step", "count", "bytes", "what they read and write, each once"),
+    Column("flop_per_byte", "number", "FLOP/byte", "their arithmetic intensity"),
+    *_with_ends("flop_per_s", "FLOP/s", "their operations ÷ what the step takes"),
+    *_with_ends("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU"),
+    Column("limit_on", "category", "", "the processors that the cell keeps busy"),
+    Column("limit_type", "category", "", "the numbers that they multiply"),
+    Column("limit_flop_per_s", "number", "FLOP/s", "matrix products at most"),
+    Column("limit_bytes_per_s", "number", "bytes/s", "memory at most"),
+    Column("roof_flop_per_s", "number", "FLOP/s", "the lower of both limits at the cell's intensity"),
+)
+"""One row a cell whose operations were counted: `export --format limits`, and `harness.load_limits`."""
 RUN_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "text", "", "the run"),
     Column("name", "category", "", "the sweep's name"),
