@@ -14,6 +14,7 @@ from harness.protocol.messages import Request
 from harness.record.trial import TF32, Executed, Resources
 from harness.trial.same_work.catalogue import GPU
 from harness.trial.same_work.reference import FLOAT32
+from harness.visible import message
 
 FLAGS, POOL = "XLA_FLAGS", "NPROC"
 """Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
@@ -98,10 +99,9 @@ def _found_cards(jax: Any) -> list[Any]:
     try:
         found: list[Any] = jax.local_devices(backend=GPU)
     except RuntimeError as error:
-        remedy = (
-            f"CUDA_VISIBLE_DEVICES hides them, or this build is for processors: {sys.executable} -m pip install "
-            f"'jax[cuda12]=={jax.__version__}'"
-        )
+        build = f"{sys.executable} -m pip install 'jax[cuda12]=={jax.__version__}'"
+        said = f"JAX says: {message(str(error))}"
+        remedy = f"CUDA_VISIBLE_DEVICES hides them, or this build is for processors ({build}); {said}"
         raise Unsupported(not_found(f"JAX {jax.__version__}", remedy)) from error
     return found
 
