@@ -131,8 +131,8 @@ class OwnTrainedDevice(SingleDevice):
         with _without_dropout(self._model):
             of_each = self._gradients(same, own)
             self._told = 1
-            [alone], [whole] = self._gradients(first, own[:1]), self._gradients(same, own[:1])
-            draws = self._draws(first, own[:1])
+            [share], [whole] = self.shares(first, own[:1]), self._gradients(same, own[:1])
+            alone, draws = self._dense(share.gradients), _draws(share.statistics, own[0])
             self.start(moved)
             noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
         self._clip = clip
@@ -162,14 +162,6 @@ class OwnTrainedDevice(SingleDevice):
         """Of each share, by weight."""
         return [self._dense(share.gradients) for share in self.shares(batch, own)]
 
-    def _draws(self, batch: Batch, own: "Sequence[list[Array]]") -> bool:
-        """Whether a share leaves behind another state of a generator than it found: a whole number that moves."""
-        import numpy as np
-
-        [share] = self.shares(batch, own)
-        found = zip(share.statistics, own[0], strict=True)
-        return any(np.issubdtype(now.dtype, np.integer) and not np.array_equal(now, was) for now, was in found)
-
     @property
     def _trained_variables(self) -> list[Any]:
         return [*self._model.trainable_variables, *self._optimizer.variables]
@@ -198,6 +190,14 @@ def _without_dropout(model: Any) -> Iterator[None]:
     finally:
         for (layer, name), value in zip(places, before, strict=True):
             setattr(layer, name, value)
+
+
+def _draws(now: "Sequence[Array]", before: "Sequence[Array]") -> bool:
+    """Whether a share leaves behind another state of a generator than it found: a whole number that moves."""
+    import numpy as np
+
+    found = zip(now, before, strict=True)
+    return any(np.issubdtype(new.dtype, np.integer) and not np.array_equal(new, old) for new, old in found)
 
 
 _ALONE = "and the reference knows what the optimizer does alone"
