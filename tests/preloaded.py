@@ -30,10 +30,10 @@ from harness.trial.engines import DEFAULT, engine_of
 from tests.preloading import WRITING, ZYGOTE
 
 ROOT = Path(__file__).parents[1]
-READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "MKL_", "MALLOC_", "PYTHON")
+READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "MKL_", "MALLOC_", "PYTHON", "HOROVOD_")
 """Variables that begin so may make an import another one."""
-FORKED = ("jax", "keras_distribution", "torch")
-"""Engines beside TensorFlow whose zygotes are known to work as forks; Horovod's has not been tried."""
+FORKED = ("horovod", "jax", "keras_distribution", "torch")
+"""Engines beside TensorFlow whose zygotes are known to work as forks."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
