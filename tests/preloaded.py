@@ -34,6 +34,11 @@ READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "
 """Variables that begin so may make an import another one."""
 FORKED = ("horovod", "jax", "keras_distribution", "torch")
 """Engines beside TensorFlow whose zygotes are known to work as forks."""
+ON_JAX, COMPILED = ("jax", "keras_distribution"), "compiled"
+"""Engines on JAX, and where in a run's folder for what trials share they keep what they compile."""
+FOUND_AGAIN = {"JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none"}
+"""Else what JAX has compiled is found only from a folder of the same name: it also keeps what XLA tries out on GPUs
+there, and counts that path to what it has compiled with."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -66,15 +71,19 @@ class Forked:
 
 
 class Preloaded:
-    """A process of an interpreter that has imported what zygotes with an engine import, and forks them."""
+    """A process of an interpreter that has imported what zygotes with an engine import, and forks them.
+
+    What trials of one of its runs have compiled, those of the next find, as trials of one run do.
+    """
 
     def __init__(self, python: str, engine: str) -> None:
+        self._engine, self._compiled = engine, tempfile.TemporaryDirectory()
         ours, theirs = socket.socketpair()
         with theirs, tempfile.TemporaryFile() as log:
             self.process = subprocess.Popen(
                 [python, "-m", "tests.preloading", str(theirs.fileno()), str(os.getpid()), engine],
                 cwd=ROOT,
-                env={**inherited(python), "TF_CPP_MIN_LOG_LEVEL": "2"},
+                env={**inherited(python), "TF_CPP_MIN_LOG_LEVEL": "2", **FOUND_AGAIN},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -92,6 +101,7 @@ class Preloaded:
         self.process.kill()
         self.process.wait()
         self._socket.close()
+        self._compiled.cleanup()
 
     def fork(self, command: list[str], env: Mapping[str, str], cwd: Path | None, given: int, log: int) -> Forked:
         """What `command` would start, whose parent is this process; `given` is a zygote's control socket, or a writer's
@@ -100,6 +110,9 @@ class Preloaded:
         path = [*([] if "-P" in command else [folder]), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
         argv = command[command.index("-m") + 1 :]
         request = {"argv": argv, "env": dict(env), "cwd": folder, "path": path}
+        compiled = Path(env.get("TMPDIR", "")).with_name(COMPILED) if self._engine in ON_JAX else None
+        if compiled and compiled.parent.name.startswith("harness-") and not compiled.exists():
+            compiled.symlink_to(self._compiled.name)
         _adopt_orphans(True)  # which it becomes when what forked it ends, a moment after
         try:
             socket.send_fds(self._socket, [json.dumps(request).encode() + b"\n"], [given, log])
