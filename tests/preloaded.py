@@ -9,6 +9,7 @@ while it is imported.
 import atexit
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import signal
@@ -71,13 +72,10 @@ class Forked:
 
 
 class Preloaded:
-    """A process of an interpreter that has imported what zygotes with an engine import, and forks them.
-
-    What trials of one of its runs have compiled, those of the next find, as trials of one run do.
-    """
+    """A process of an interpreter that has imported what zygotes with an engine import, and forks them."""
 
     def __init__(self, python: str, engine: str) -> None:
-        self._engine, self._compiled = engine, tempfile.TemporaryDirectory()
+        self._compiled = _compiled() if engine in ON_JAX else None
         ours, theirs = socket.socketpair()
         with theirs, tempfile.TemporaryFile() as log:
             self.process = subprocess.Popen(
@@ -101,7 +99,6 @@ class Preloaded:
         self.process.kill()
         self.process.wait()
         self._socket.close()
-        self._compiled.cleanup()
 
     def fork(self, command: list[str], env: Mapping[str, str], cwd: Path | None, given: int, log: int) -> Forked:
         """What `command` would start, whose parent is this process; `given` is a zygote's control socket, or a writer's
@@ -110,15 +107,23 @@ class Preloaded:
         path = [*([] if "-P" in command else [folder]), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
         argv = command[command.index("-m") + 1 :]
         request = {"argv": argv, "env": dict(env), "cwd": folder, "path": path}
-        compiled = Path(env.get("TMPDIR", "")).with_name(COMPILED) if self._engine in ON_JAX else None
-        if compiled and compiled.parent.name.startswith("harness-") and not compiled.exists():
-            compiled.symlink_to(self._compiled.name)
+        compiled = Path(env.get("TMPDIR", "."), "..", COMPILED).resolve()
+        if self._compiled and compiled.parent.name.startswith("harness-") and not compiled.exists():
+            compiled.symlink_to(self._compiled)
         _adopt_orphans(True)  # which it becomes when what forked it ends, a moment after
         try:
             socket.send_fds(self._socket, [json.dumps(request).encode() + b"\n"], [given, log])
             return Forked(json.loads(self._answers.readline()))
         finally:
             _adopt_orphans(False)
+
+
+@functools.cache
+def _compiled() -> str:
+    """The folder of what trials have compiled: those of the next run find it, as trials of one run do."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return folder.name
 
 
 _started: dict[tuple[str, str], Preloaded] = {}

@@ -47,7 +47,7 @@ def right(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     meshes = ["batch:1", "batch:2", "batch:3", "batch:4", "model:2", CUT]
     asked: dict[str, Any] = {"strategy": ["none", "distribution"], "replicas": [1, 2, 3, 4], "mesh": meshes}
     keys = {**asked, **MLP, "optimizer": ["momentum"]}
-    return measured(keras_python, tmp_path_factory.mktemp("right"), forked=False, **keys)
+    return measured(keras_python, tmp_path_factory.mktemp("right"), **keys)
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +132,11 @@ def test_what_keras_lets_pass_in_silence_is_a_wrong_result_that_says_why(
 
 @pytest.fixture(scope="module")
 def processes(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two processes of a device each."""
+    """Two processes of a device each, of an engine that is started as for a user."""
     placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1], "loop": ["data_parallel"]}
     ops = ["auto", "whole", *BETWEEN_PROCESSES]
-    return measured(keras_python, tmp_path_factory.mktemp("two"), FAULTY, cross_device_op=ops, **placed, **MLP)
+    keys = {**placed, **MLP, "cross_device_op": ops}
+    return measured(keras_python, tmp_path_factory.mktemp("two"), FAULTY, forked=False, **keys)
 
 
 def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
