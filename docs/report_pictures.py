@@ -24,9 +24,10 @@ PAGES = {
     PAGE.with_name("collectives.html"): "collectives",
     PAGE.with_name("engines.html"): "engines/two-cores",
     PAGE.with_name("workloads.html"): "workloads",
+    PAGE.with_name("h100.html"): "h100/engines",
 }
 """Each page with the run that it is made from, below `results`."""
-BESIDE = {"reference": ("explained", "collectives")}
+BESIDE = {"reference": ("explained", "collectives"), "h100/engines": ("h100/explained",)}
 """Runs that have a section on the page of another."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")

@@ -14,6 +14,7 @@ from harness.report.tables.sweep import OF_LIMIT
 from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
 from harness.report.words.text import NOTHING, OWN_INTERVAL, bounds, listed, share, significant
+from harness.spec.cell import cell_names
 from harness.visible import plural
 
 WHAT: dict[LimitKind, str] = {
@@ -61,7 +62,8 @@ def rates_table(rates: Sequence[CellRate]) -> Table:
         Head("FLOP a byte"),
         Head("below", False),
     )
-    rows = tuple(_rate_row(rate) for rate in sorted(rates, key=_closest))
+    names = cell_names([rate.cell.trials.cell for rate in rates])
+    rows = tuple(_rate_row(names[rate.cell.cell_id], rate) for rate in sorted(rates, key=_closest))
     return Table("How far from the limit", columns, rows, RATES_NOTE if rows else "")
 
 
@@ -69,13 +71,13 @@ def _closest(rate: CellRate) -> float:
     return -rate.share.value if rate.share is not None else 0.0
 
 
-def _rate_row(rate: CellRate) -> tuple[str, ...]:
+def _rate_row(name: str, rate: CellRate) -> tuple[str, ...]:
     roof = rate.roof
     limited = (NOTHING, "not measured", NOTHING)
     if roof is not None and rate.share is not None:
         limited = (share(rate.share), flops(roof.compute), f"{roof.place}, {roof.type}")
     return (
-        rate.cell.label,
+        name,
         flops(rate.rate.value),
         bounds(rate.rate.scaled(1 / scale_of(rate.rate.value)[1])),
         *limited,

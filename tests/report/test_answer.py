@@ -355,6 +355,22 @@ def test_two_trials_that_leave_everything_open_are_called_too_few() -> None:
     assert "2 trials a cell cannot tell so many cells apart: use --trials 4 or more." in said(blocks=2, noise=0.15)
 
 
+def test_beside_an_engine_that_compiles_whole_steps_it_is_said_that_tensorflow_did_not() -> None:
+    compiles = {"engine": "jax", "unlike": {"compiler": "XLA compiles the whole step"}}
+
+    def on_jax(record: TrialRecord) -> TrialRecord:
+        told = compiles if record.cell.get("engine") == "jax" else {}
+        return record.model_copy(update={"executed": record.executed.model_copy(update=told)})
+
+    def told(*cells: Cell) -> str:
+        return "\n".join(answer_lines(summarise(*make_run(list(cells), faults=False, change=on_jax))))
+
+    jax, words = make_cell("none", engine="jax"), "jax compiled the whole step with XLA, and TensorFlow runs op after"
+    assert words in told(jax, make_cell("none"))
+    assert words not in told(jax, make_cell("none", xla=True))
+    assert words not in told(jax, make_cell("none", engine="torch"))
+
+
 def test_float32_that_gpus_computed_as_tf32_is_said_beside_the_answer_and_in_the_table_of_what_ran() -> None:
     def on_new_cards(record: TrialRecord, engine: str = "") -> TrialRecord:
         told = {"arithmetic": "tf32", "engine": engine}

@@ -9,7 +9,7 @@ from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
 from harness.report.words.text import is_useless, listed, significant
-from harness.spec.axes import TABLE
+from harness.spec.axes import ENGINE, TABLE
 from harness.spec.naming import key_words
 from harness.visible import plural
 
@@ -30,6 +30,7 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[
         *_trends(work),
         *cached_words(work),
         *_together(work),
+        *_compilers(work),
         *_arithmetic(work),
         *_clocks(work),
         *_limits(work),
@@ -102,6 +103,17 @@ def _together(work: WorkloadSummary) -> Iterator[str]:
         )
     if "precision" in keys:
         yield "Precision changes the numbers that a step computes: what that does to accuracy was not measured."
+
+
+def _compilers(work: WorkloadSummary) -> Iterator[str]:
+    """Engines that compile what TensorFlow was not asked to, where both are ranked."""
+    ranked = [(cell.trials.cell, cell.trials.executed) for cell in work.ranking]
+    compile_all = sorted({str(cell.get("engine")) for cell, ran in ranked if "XLA" in ran.unlike.get("compiler", "")})
+    if compile_all and any(cell.get("engine") == ENGINE and not cell.get("xla") for cell, _ in ranked):
+        yield (
+            f"{listed(compile_all)} compiled the whole step with XLA, and TensorFlow runs op after op unless it is "
+            "asked to compile: --xla false,true measures what that gives."
+        )
 
 
 def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
