@@ -177,7 +177,9 @@ WINDOW_COLUMNS: tuple[Column, ...] = (
 """One row a window of every trial that took any, whatever became of the trial."""
 
 
-def _interval(name: str, unit: str, meaning: str, at: str, which: str = "95 % interval") -> tuple[Column, ...]:
+def _interval(name: str, unit: str, meaning: str, at: str = "", which: str = "95 % interval") -> tuple[Column, ...]:
+    """A figure and the ends of its interval, which is `at` in the row's object; by default at its name."""
+    at = at or name
     return (
         Column(name, "number", unit, meaning, f"{at}.value"),
         Column(f"{name}_low", "number", unit, f"lower end of its {which}", f"{at}.low"),
@@ -302,22 +304,9 @@ PART_COLUMNS: tuple[Column, ...] = (
     Column("step_time_s", "number", "s", "the whole step, geometric mean over blocks"),
     Column("part", "category", "", "input, communication, …; what they are made of says the protocol"),
     Column("seconds", "number", "s", "the share of the whole step's time"),
-    Column("share", "number", "share", "of the step, the mean over blocks"),
-    Column("share_low", "number", "share", "lower end of its 95 % interval"),
-    Column("share_high", "number", "share", "upper end of its 95 % interval"),
+    *_interval("share", "share", "of the step, the mean over blocks"),
 )
 """One row a part of a step: `harness.load_parts`."""
-
-
-def _with_ends(name: str, unit: str, meaning: str) -> tuple[Column, ...]:
-    """A figure and the ends of its interval."""
-    low, high = (f"{end} end of its 95 % interval" for end in ("lower", "upper"))
-    return (
-        Column(name, "number", unit, meaning),
-        Column(f"{name}_low", "number", unit, low),
-        Column(f"{name}_high", "number", unit, high),
-    )
-
 
 COLLECTIVE_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
@@ -328,13 +317,13 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
     Column("size_bytes", "count", "bytes", "of the buffer, as nccl-tests counts it"),
     Column("gradients", "category", "", "the model whose gradients are sent; empty of one buffer"),
     Column("status", "category", "", "ok, unproved, or why there is no time"),
-    *_with_ends("time_s", "s", "one collective"),
-    *_with_ends("algbw_bytes_per_s", "bytes/s", "size ÷ time"),
-    *_with_ends("busbw_bytes_per_s", "bytes/s", "algbw × the collective's constant"),
+    *_interval("time_s", "s", "one collective", which=_OWN),
+    *_interval("algbw_bytes_per_s", "bytes/s", "size ÷ time", which=_OWN),
+    *_interval("busbw_bytes_per_s", "bytes/s", "algbw × the collective's constant", which=_OWN),
     Column("line_s", "number", "s", "what the line α + S/β says of the size"),
     Column("piece", "count", "", "the range of sizes whose line that is, from 1"),
-    *_with_ends("alpha_s", "s", "α of that line"),
-    *_with_ends("seconds_a_byte", "s/byte", "1/β of that line"),
+    *_interval("alpha_s", "s", "α of that line"),
+    *_interval("seconds_a_byte", "s/byte", "1/β of that line"),
 )
 """One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
 RATE_COLUMNS: tuple[Column, ...] = (
@@ -344,8 +333,8 @@ RATE_COLUMNS: tuple[Column, ...] = (
     Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),
     Column("bytes_per_step", "count", "bytes", "what they read and write, each once"),
     Column("flop_per_byte", "number", "FLOP/byte", "their arithmetic intensity"),
-    *_with_ends("flop_per_s", "FLOP/s", "their operations ÷ what the step takes"),
-    *_with_ends("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU"),
+    *_interval("flop_per_s", "FLOP/s", "their operations ÷ what the step takes", which=_OWN),
+    *_interval("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU", which=_OWN),
     Column("limit_on", "category", "", "the processors that the cell keeps busy"),
     Column("limit_type", "category", "", "the numbers that they multiply"),
     Column("limit_flop_per_s", "number", "FLOP/s", "matrix products at most"),
