@@ -26,7 +26,7 @@ from harness.trial.sums import judge_sums, known_values
 NUMBERS, RATE = 1000, 0.1
 TAKEN = frozenset(
     {"device", "strategy", "replicas", "batch_size", "batch_scope", "global_batch_size", "cross_device_op"}
-    | {"model", "data", "optimizer", "loop", "engine"}
+    | {"model", "data", "optimizer", "loop", "quantity", "engine"}
 )
 """Keys of a cell that this engine knows; any other but at its default is refused."""
 Array = NDArray[np.float64]

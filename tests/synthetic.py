@@ -5,6 +5,7 @@
 own small deviation, each window its noise.
 """
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -13,7 +14,16 @@ from typing import Any
 from harness.record.checks import Checks
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
-from harness.record.trial import PHASE_NAMES, Executed, Phases, Resources, TrialRecord, Windows
+from harness.record.trial import (
+    PHASE_NAMES,
+    RATE_KEYS,
+    Executed,
+    Phases,
+    Resources,
+    TrialRecord,
+    Windows,
+    rates,
+)
 from harness.spec.bases import base_of
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.sweep import Sweep
@@ -135,8 +145,7 @@ def failed(record: TrialRecord, status: str, reason: str, phase: str = "build", 
         phase=phase,
         windows=None,
         step_time_s=None,
-        throughput_examples_per_s=None,
-        cpu_seconds_per_example=None,
+        **dict.fromkeys(itertools.chain(*RATE_KEYS.values())),
         checks=Checks(),
         phases=phases,
     )
@@ -222,8 +231,7 @@ def _record(
         phases=_phases(n, warm, seconds[5:], chance),
         windows=_windows(steps, seconds, min(n, physical)),
         step_time_s=step,
-        throughput_examples_per_s=cell.global_batch_size / step,
-        cpu_seconds_per_example=step * min(n, physical) / cell.global_batch_size,
+        **rates(cell, step, step * min(n, physical)),
         peak_memory_bytes=(420 + 35 * n) * 2**20,
         final_loss=0.4,
         checks=PASSED,

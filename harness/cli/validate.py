@@ -8,7 +8,7 @@ from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
-from harness.spec.axes import OF_PROCESS
+from harness.spec.axes import OF_OWN_STEP
 from harness.spec.sweep import AXES, OF_OTHER_WORK, OF_SWEEPS, sweep_from
 from harness.spec.text import value_from
 from harness.visible import json_text
@@ -77,7 +77,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         raise UsageError(
             f"engine: given {lacking[0]!r}, expected {' or '.join(able)}: what validate plants is in its programs"
         )
-    if AXES & flags.keys() - {"batch_size", "data", "model", *OF_PROCESS}:
+    if AXES & flags.keys() - {"batch_size", "data", "model", *OF_OWN_STEP}:
         matrix = asked_matrix(sweep_from(values, VERB))
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     else:  # one replica and two, as the goals are stated

@@ -20,7 +20,7 @@ from harness.pytest_plugin.rules import GateRules
 from harness.record.reading import Run, list_runs, load_run
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
-from harness.spec.axes import OF_PROCESS
+from harness.spec.axes import OF_OWN_STEP
 from harness.spec.expand import Matrix
 from harness.spec.sweep import AXES, OF_STEP, Sweep
 
@@ -159,7 +159,7 @@ def _measured(
     groups: dict[str, list[GateCell]] = {}
     for cell in cells:
         named = {"name": name} if name is not None else {}
-        of_cell = {axis: [] for axis in AXES - OF_PROCESS} | {key: Sweep.model_fields[key].default for key in OF_STEP}
+        of_cell = {axis: [] for axis in AXES - OF_OWN_STEP} | {key: Sweep.model_fields[key].default for key in OF_STEP}
         shared = cell.sweep.model_copy(update={**of_cell, **ALONE, **changes, **named})
         groups.setdefault(shared.model_dump_json(), []).append(cell)
     taken: dict[str, tuple[GateCell, Run | HarnessError]] = {}

@@ -331,7 +331,8 @@ def _first_problem(error: ErrorDetails) -> str:
     if error["type"] == "value_error":
         return f"{key}: {_excerpt(expected.removeprefix(f'{last}: '))}"
     if error["type"] == "string_pattern_mismatch":
-        expected = PATTERNS.get(last, expected)
+        named = [part for part in error["loc"] if isinstance(part, str)]  # a list's key stands before the number
+        expected = PATTERNS.get(named[-1] if named else "", expected)
     return f"{key}: given {_excerpt(repr(error['input']), 60)}, expected {expected}"
 
 

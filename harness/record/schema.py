@@ -16,7 +16,7 @@ from harness.record.limits import LimitsRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.proof import ProofRecord
 from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
-from harness.spec.axes import OF_PROCESS
+from harness.spec.axes import OF_OWN_STEP
 from harness.spec.collective import COLLECTIVE
 from harness.spec.pipeline import PIPELINE
 from harness.spec.work import OWN_STEP, TAG, OwnStepCell
@@ -102,7 +102,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     keys = run["$defs"]["Sweep"]["properties"]
     for key in keys.values():
         key.pop("default", None)  # what a spec that leaves a key out means today is no part of a record
-    for name in OF_PROCESS:  # a setting in earlier runs, which have one value and no list
+    for name in OF_OWN_STEP:  # a setting in earlier runs, which have one value and no list
         keys[name] = {"title": keys[name]["title"], "anyOf": [keys[name], keys[name]["items"]]}
     return {
         f"run-{SCHEMA_VERSION}.json": run,

@@ -33,9 +33,11 @@ LARGEST = 2**31 - 1
 """What TensorFlow's 32-bit counts can hold."""
 MOST_SECONDS = 7 * 24 * 3600.0
 
-QUANTITY_PATTERN = r"^[a-z][a-z_]{1,30}$"
+QUANTITY = r"[a-z][a-z_]{1,30}"
 """Two letters and more: the singular of `s` would be nothing."""
-QuantityName = Annotated[str, Field(pattern=QUANTITY_PATTERN)]
+QuantityName = Annotated[str, Field(pattern=rf"^{QUANTITY}$")]
+QuantityText = Annotated[str, Field(pattern=rf"^({QUANTITY}(=[1-9]\d{{0,8}})?)?$")]
+"""What work is counted in, and how much of it an example has, where that is more than one."""
 Positive = Annotated[int, Field(ge=1, le=MOST)]
 Whole = Annotated[int, Field(ge=0, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=LARGEST, strict=True)]
@@ -285,7 +287,7 @@ class Axes(BaseModel):
         works=(*COLLECTIVES, *FEEDING),
         one_update="they change how sums round, which the comparison allows for",
         help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
-        value=Natural, competes=True, of_process=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
+        value=Natural, competes=True, of_own_step=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0
     prefetch: Annotated[Whole, Axis(
@@ -363,10 +365,20 @@ class Axes(BaseModel):
         competes=True, idle=_one_worker, tried=("data", "file"),
         tried_with={**TWO_WORKERS, "shards": 2, "cache": "none"}, shown_by=INPUT,
     )] = "off"
+    quantity: Annotated[QuantityText, Axis(
+        value=QuantityText,
+        works=FEEDING,
+        one_update="it says what work is counted in, and changes none",
+        help="what work is counted in, such as images or rows, or tokens=40 of examples that have 40 each; of your own "
+        "step a name alone; empty is examples, and tokens of a model of text", asked=("",),
+        apart="rates in different units do not compare", of_own_step=True,
+        label=lambda cell: f"in {cell.quantity}" if cell.quantity else "", tried=("", "images"),
+        shown_by=("throughput_per_s",),
+    )] = ""
     engine: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "
-        "it has", asked=(ENGINE,), registry=("harness.engines", "ENGINE"), depth=1, competes=True, of_process=True,
+        "it has", asked=(ENGINE,), registry=("harness.engines", "ENGINE"), depth=1, competes=True, of_own_step=True,
         label=lambda cell: cell.engine if cell.engine != ENGINE else "",
         words=lambda cell: cell.engine if cell.engine != ENGINE else "",
         tried=(ENGINE, "jax"), shown_by=("executed.engine",),
@@ -378,7 +390,7 @@ class Axes(BaseModel):
 
 TABLE = entries(Axes)
 """Every axis, by its key in a cell."""
-OF_PROCESS = frozenset(key for key, axis in TABLE.items() if axis.of_process)
+OF_OWN_STEP = frozenset(key for key, axis in TABLE.items() if axis.of_own_step)
 """Axes that a training step of a user's own has too: as settings of its run, for its cell has no axes."""
 OUTER_FIRST = sorted(TABLE, key=lambda key: TABLE[key].depth)
 """The axes from the outermost of their product to the innermost."""

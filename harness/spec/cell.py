@@ -63,8 +63,8 @@ class TrainingCell(Axes, DistributedCell):
 
     @property
     def work(self) -> Work:
-        """A step trains on G examples, or on all of their tokens."""
-        return of_examples(self.global_batch_size, self.tokens)
+        """A step trains on G examples, or on all of what they are counted in."""
+        return of_examples(self.global_batch_size, self.tokens, self.quantity)
 
     @property
     def subject(self) -> str:

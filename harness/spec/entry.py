@@ -117,8 +117,8 @@ class Axis:
     one_update: str = ""
     """Why cells that differ in it alone make the same update of the same batches, so that one reference is that of all
     of them. Where nothing is said each has its own: one too many costs a trial seconds, one too few its proof."""
-    of_process: bool = False
-    """A setting of the trial's process, which a training step of a user's own has too."""
+    of_own_step: bool = False
+    """A training step of a user's own has it too, such as a setting of the trial's process."""
 
     label: Word | None = None
     """What a cell's label says of it; None is the key and the value, and nothing at the default."""

@@ -16,10 +16,11 @@ from harness.spec.exclusions import exclusions
 from harness.spec.inputs import LeftOut, on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
-from harness.spec.quantity import EXAMPLES
+from harness.spec.quantity import EXAMPLES, told_apart
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
 from harness.spec.work import DistributedCell, OwnStepCell
+from harness.visible import quoted
 
 ALONE = "one process sends nothing over a network"
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
@@ -40,7 +41,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     if sweep.work in OF_OTHER_WORK:
         return OF_OTHER_WORK[sweep.work](sweep, catalogue)
     if sweep.step:
-        return Matrix((OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=sweep.quantity or EXAMPLES.many),))
+        return Matrix(tuple(_own_steps(sweep)))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
         raise UsageError(
             f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own: give --step package.module:function; "
@@ -169,7 +170,7 @@ def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftO
         elif not catalogue.has_pipeline(data):
             yield LeftOut(f"{model} on {data}", f"data: {on_device(data)}")
         else:
-            whole = PipelineCell(**point, tokens=catalogue.model_traits(model).tokens)
+            whole = PipelineCell(**{**point, **_counted(catalogue, point)})
             if (reason := unfed(catalogue, whole)) is not None:
                 yield reason
                 continue
@@ -234,13 +235,25 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
         packings, refused = _packings(sweep, catalogue, at)
         meshes, unmatched = _meshes(sweep, catalogue, at)
         yield from (*refused, *unmatched)
-        sizes = {"global_batch_size": _examples_an_update(at), "tokens": catalogue.model_traits(at.model).tokens}
-        values = {**at.model_dump(), **sizes}
+        values = {**at.model_dump(), "global_batch_size": _examples_an_update(at), **_counted(catalogue, point)}
         if at.network and at.workers == 1 and not at.asynchronous:
             yield LeftOut(f"{at.strategy}, 1 worker over a network", f"{ALONE}; it is measured without")
             values["network"] = ""
         for packing, mesh in itertools.product(packings, meshes):
             yield TrainingCell.model_validate({**values, "packing": packing, "mesh": mesh})
+
+
+def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:
+    for quantity in sweep.asked("quantity"):
+        if "=" in quantity:
+            raise UsageError(f"quantity: given {quoted(quantity)}; of a step of your own, amount says how much it does")
+        yield OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=quantity or EXAMPLES.many)
+
+
+def _counted(catalogue: Catalogue, point: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a cell that say what its work is counted in."""
+    tokens = catalogue.model_traits(point["model"]).tokens
+    return {"tokens": tokens, "quantity": told_apart(point["quantity"], point["model"], tokens)}
 
 
 def _examples_an_update(at: TrainingCell) -> int:

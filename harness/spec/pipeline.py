@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # a type checker cannot know keys that a table makes
         data: str
         tokens: int = 0
         intra_op_threads: int = 0
+        quantity: str = ""
         engine: str = ""
 
     class _Input(_Fed):  # what code reads of them
@@ -68,7 +69,7 @@ class _OfModel(_Fed):
     @property
     def work(self) -> Work:
         """A step is one batch, counted as a training counts it."""
-        return of_examples(self.batch_size, self.tokens)
+        return of_examples(self.batch_size, self.tokens, self.quantity)
 
     @property
     def subject(self) -> str:

@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from harness.errors import UsageError
+from harness.visible import quoted
+
 _SAID_OF_EXAMPLES = re.compile(r"\ban example\b|examples|example")
 
 
@@ -64,6 +67,22 @@ class Work:
         return self.amount / step_time_s
 
 
-def of_examples(count: int, tokens: int) -> Work:
-    """So many examples, or all of their tokens where a model's work is counted in those."""
+def of_examples(count: int, tokens: int, quantity: str = "") -> Work:
+    """So many examples, or all of their tokens where a model's work is counted in those; where a `quantity` is asked
+    for, `NAME` or `NAME=NUMBER`, one of that an example, or as many."""
+    if quantity:
+        name, _, of_each = quantity.partition("=")
+        return Work(Quantity(name), count * int(of_each or 1))
     return Work(TOKENS, count * tokens) if tokens else Work(EXAMPLES, count)
+
+
+def told_apart(quantity: str, model: str, tokens: int) -> str:
+    """The `quantity` that is asked for of a model whose examples have so many `tokens`, empty where it is the model's
+    own. UsageError where it says otherwise than the model, or leaves open how many there are."""
+    name, _, of_each = quantity.partition("=")
+    own = tokens if name == TOKENS.many else int(name == EXAMPLES.many)
+    if name == TOKENS.many and not (tokens or of_each):
+        raise UsageError(f"quantity: how many tokens an example of '{model}' has is not known; say {name}=NUMBER")
+    if own and int(of_each or own) != own:
+        raise UsageError(f"quantity: given {quoted(quantity)}, and an example of '{model}' has {own}; say {name}")
+    return "" if name == (TOKENS if tokens else EXAMPLES).many else quantity

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.spec.axes import OF_PROCESS, TABLE
+from harness.spec.axes import OF_OWN_STEP, TABLE
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import GRADIENTS, OF_COLLECTIVE
 from harness.spec.pipeline import OF_PIPELINE
@@ -44,7 +44,7 @@ def _axes(cell: Cell) -> list[KeyValue]:
 def _once_settings(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     """Axes that were a setting of the run: its spec has the value, no cell has."""
     found = []
-    for key in sorted(OF_PROCESS):
+    for key in sorted(OF_OWN_STEP):
         default, asked = TrainingCell.model_fields[key].default, sweep.asked(key)
         if cell.get(key) in (None, default) and len(asked) == 1 and asked != [default]:
             found.append((key, text_of(key, asked[0]), asked))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.spec.axes import MOST, MOST_SECONDS, QUANTITY_PATTERN, Few, Natural, Seconds
+from harness.spec.axes import MOST, MOST_SECONDS, Few, Natural, Seconds
 from harness.spec.entry import Setting, settings
 
 
@@ -92,9 +92,6 @@ class Settings(BaseModel):
     amount: Annotated[int, Field(ge=1, le=MOST, strict=True), Setting(
         help="of your own step: how much of its quantity one call does",
     )] = 1
-    quantity: Annotated[str, Field(pattern=f"^$|{QUANTITY_PATTERN}"), Setting(
-        help="of your own step: what its amount is counted in, such as tokens; empty is examples",
-    )] = ""
     exclude: Annotated[str, Setting(
         help="combinations that are not measured: KEY=VALUE … of axes, and ';' between combinations, such as "
         "'strategy=mirrored replicas=2,3; model=mlp xla=true'", repeated=False,

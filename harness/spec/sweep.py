@@ -17,7 +17,7 @@ from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
 from harness.registry import is_script
 from harness.spec.address import split_address
-from harness.spec.axes import OF_PROCESS, TABLE, Axes
+from harness.spec.axes import OF_OWN_STEP, TABLE, Axes
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
 from harness.spec.collective import COLLECTIVE, GRADIENTS, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
@@ -64,7 +64,7 @@ SPELLINGS: dict[str, Spelling] = {key: of.spelling for key, of in ASKED.items() 
 """Keys whose values have commas or units of their own."""
 
 
-OF_STEP = ("step", "amount", "quantity")
+OF_STEP = ("step", "amount")
 """Keys of a training step of the user's own, whose cell has them."""
 OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_PIPELINE, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
@@ -77,7 +77,7 @@ OWN_FUNCTIONS = ("step", "check")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 PATTERNS = {
     "name": "letters, digits, '_', '.' and '-', a letter or digit first, at most 64",
-    "quantity": "what a step is counted in, such as 'tokens'",
+    "quantity": "what work is counted in, such as 'images', or 'tokens=40' of examples that have 40",
 }
 """What the values of keys look like that are of a pattern, in words."""
 
@@ -150,7 +150,7 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
                 raise UsageError(f"{source}: {key}: belongs to step, a step of your own; for a model give batch_size")
         return sweep
     for key in values:
-        if key in AXES - OF_PROCESS:
+        if key in AXES - OF_OWN_STEP:
             raise UsageError(
                 f"{source}: {key}: a step of your own decides that itself; leave it out, or give model, not step"
             )
@@ -159,7 +159,7 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
             f"{source}: check: is given a model's state, and what a step of your own trains is not known; "
             "let the step have a check()"
         )
-    return sweep.model_copy(update={axis: [] for axis in AXES - OF_PROCESS})
+    return sweep.model_copy(update={axis: [] for axis in AXES - OF_OWN_STEP})
 
 
 class OtherWork(NamedTuple):

@@ -249,7 +249,7 @@ def test_a_step_that_counts_in_tokens_says_so_in_its_verdict(suite: Suite) -> No
     [
         ("quantity='tokens', examples=8", "examples: given beside quantity 'tokens'; give amount"),
         ("amount=8, examples=8", "amount: given beside examples"),
-        ("quantity='Tok ens', amount=8", "quantity: given 'Tok ens', expected what a step is counted in"),
+        ("quantity='Tok ens', amount=8", "quantity: given 'Tok ens', expected what work is counted in"),
         ("quantity='tokens', amount=0", "amount: given 0, expected greater than or equal to 1"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from harness.errors import NothingMeasured, StorageError, UsageError
 from harness.record import RunStore, list_runs, load_run, resolve_run
 from harness.record.limits import keep_sheet, make_place
-from harness.spec.sweep import PATTERNS
+from harness.spec.sweep import AXES, PATTERNS
 from tests.limits import limits
 from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
 
@@ -312,7 +312,8 @@ def test_what_a_damaged_text_of_a_spec_should_look_like_is_said_in_words(run: Pa
     (run / "run.json").write_text(json.dumps(raw))
     with pytest.raises(StorageError) as caught:
         load_run(run)
-    assert f"sweep.{key}: given '../x y', expected {PATTERNS[key]}" in str(caught.value)
+    at = f"{key}.0" if key in AXES else key
+    assert f"sweep.{at}: given '../x y', expected {PATTERNS[key]}" in str(caught.value)
 
 
 def test_of_several_reasons_why_nothing_was_measured_the_most_frequent_are_said_with_their_numbers() -> None:

@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "618fa43ce06bb886",
-    "csv": "5cb018c78bb28f0a",
+    "cells": "52f5c4eb238a9227",
+    "csv": "d3bd23afa63e2113",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "35909b66bc42f2a9",
+    "json": "7d0a1a2145900a91",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "940aa12ea777626c",
-    "windows": "2d89e0f792f15155",
+    "pytest-benchmark": "03040b44f6b327e5",
+    "windows": "eb25ef44a5f39396",
 }
 
 

@@ -69,7 +69,7 @@ def test_every_axis_of_the_input_keeps_pipelines_apart_and_is_told(key: str) -> 
     [a], [b] = (inputs_of(planned(**beside, **{key: [value]})) for value in TABLE[key].tried)
     assert a.cell_id != b.cell_id
     assert a.label != b.label
-    assert a.scope == b.scope
+    assert (a.scope == b.scope) == (not TABLE[key].apart)
 
 
 def test_at_their_defaults_axes_that_come_later_are_no_part_of_the_identity() -> None:

@@ -12,7 +12,7 @@ from harness.environment import Change, Fact, difference
 from harness.errors import StorageError, UsageError
 from harness.record import Run, RunManifest
 from harness.record.validation import ValidationRecord
-from harness.spec.axes import OF_PROCESS
+from harness.spec.axes import OF_OWN_STEP
 from harness.spec.cell import cell_names
 from harness.spec.settings import SETTINGS
 from harness.spec.text import text_of
@@ -158,7 +158,7 @@ def _expect_comparable(run: Run) -> None:
 
 def changes_between(a: RunManifest, b: RunManifest) -> tuple[Change, ...]:
     """Of machine, software and settings: what forbids a comparison first, then the machine, then the software."""
-    once = [key for key in sorted(OF_PROCESS) if _was_setting(a, key) or _was_setting(b, key)]
+    once = [key for key in sorted(OF_OWN_STEP) if _was_setting(a, key) or _was_setting(b, key)]
     found = difference(_facts(a, once), _facts(b, once))
     first = ("machine.", "package.", "python.", "sweep.")
     rank = {change.key: next((i for i, p in enumerate(first) if change.key.startswith(p)), 9) for change in found}

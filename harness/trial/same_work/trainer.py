@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TAKEN = frozenset(
     {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
     | {"cross_device_op", "packing", "cycle_time", "model", "data", "optimizer", "loop", "network", "mesh"}
-    | {"intra_op_threads", "prefetch", "engine"}
+    | {"intra_op_threads", "prefetch", "engine", "quantity"}
 )
 """Keys of a cell that these engines know what to do with. Another is refused where it is not at its default, so that
 an axis that TensorFlow's programs alone have is never one without effect."""

@@ -100,7 +100,7 @@ def test_a_sweep_of_an_own_step_has_that_cell_and_no_axes() -> None:
         ({"step": "mine"}, "step: given 'mine', expected package.module:function, or a script's path"),
         ({"step": "mine:make", "check": "mine:moves"}, r"check: is given a model's state, .* have a check\(\)"),
         ({"amount": 64}, "amount: belongs to step, a step of your own; for a model give batch_size"),
-        ({"step": "mine:make", "quantity": "Tok ens"}, "quantity: given 'Tok ens', expected what a step is counted in"),
+        ({"step": "mine:make", "quantity": "Tok ens"}, "quantity: given 'Tok ens', expected what work is counted in"),
     ],
 )
 def test_what_an_own_step_cannot_have_is_refused_in_one_line(keys: dict[str, Any], said: str) -> None:
