@@ -1,6 +1,5 @@
 """`prepare` by real processes: the same bytes by any number of them and by any way, and nothing lost where one ends."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -73,22 +72,7 @@ def names(target: Path) -> set[str]:
     return {path.name for path in target.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("by", "processes"),
-    [
-        ("local", 3),
-        *(
-            pytest.param(
-                by,
-                2,
-                marks=pytest.mark.skipif(
-                    importlib.util.find_spec(module) is None, reason=f"no {module} here: pip install -e '.[{by}]'"
-                ),
-            )
-            for by, module in (("dask", "dask"), ("beam", "apache_beam"))
-        ),
-    ],
-)
+@pytest.mark.parametrize(("by", "processes"), [("local", 3), ("dask", 2), ("beam", 2)])
 def test_the_bytes_are_the_same_by_any_number_of_processes_and_whoever_runs_them(
     folder: Path, numbers: dict[str, Any], by: str, processes: int
 ) -> None:
