@@ -1,15 +1,22 @@
 """The command line in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.cli import run
 from harness.record import RunStore
+from tests.cli.real import end_what_goes_on
 from tests.record.examples import manifest, trial
 
 Harness = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_goes_on_after_a_test() -> Iterator[None]:
+    yield
+    end_what_goes_on()
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ SMALL = [
     "--timeout=60",
 ]
 ROOT = Path.cwd()
+_STARTED: "list[subprocess.Popen[str]]" = []
 
 
 def without_overruled(arguments: Sequence[str]) -> list[str]:
@@ -47,7 +48,7 @@ def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Pope
 
     In the background of a shell, where CI may run these tests, Ctrl-C is ignored, and a child inherits that.
     """
-    return subprocess.Popen(
+    started = subprocess.Popen(
         argv(*arguments),
         cwd=folder,
         text=True,
@@ -56,6 +57,16 @@ def start(*arguments: str, folder: Path, **environment: str) -> "subprocess.Pope
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+    _STARTED.append(started)
+    return started
+
+
+def end_what_goes_on() -> None:
+    """Kill what a test has started and did not wait for, as one that failed: it would take a core from the others."""
+    while _STARTED:
+        if (started := _STARTED.pop()).poll() is None:
+            started.kill()
+            started.communicate()
 
 
 def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":

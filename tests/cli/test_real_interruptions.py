@@ -3,19 +3,22 @@
 The same with the tests' own engine, in more places and in seconds, is in test_interruptions.py.
 """
 
+import contextlib
 import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.record import load_run
 from tests.cli.real import (
     SMALL,
     only_run,
+    processes_of,
     repeated,
     run,
     start,
@@ -43,6 +46,31 @@ def test_a_kill_during_the_import_leaves_a_run_that_can_be_resumed_and_no_proces
     process.communicate()
     assert still_alive(children) == []
     assert only_run(tmp_path / "results").trials == []
+
+
+def listening(processes: Sequence[psutil.Process]) -> set[int]:
+    """The TCP ports that they serve at."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(psutil.Error):  # one may just have ended
+            found |= {at.laddr.port for at in process.net_connections("tcp") if at.status == "LISTEN"}
+    return found
+
+
+def test_a_kill_while_a_data_service_feeds_a_trial_leaves_no_process_and_no_server(tmp_path: Path) -> None:
+    fed = ("--work=pipeline", "--data=photographs:64", "--cache=none", "--deterministic=false", "--data-service=2")
+    small = [flag for flag in SMALL if not flag.startswith("--optimizer")]
+    process = start("sweep", *small, *fed, "--windows=100", folder=tmp_path)
+    deadline = time.monotonic() + 60
+    ports: set[int] = set()
+    while len(ports) < 3:  # a dispatcher and two workers
+        assert time.monotonic() < deadline, process.poll()
+        time.sleep(0.05)
+        ports = listening(children := processes_of(process))
+    process.kill()
+    process.communicate()
+    assert still_alive(children) == []
+    assert not ports & {at.laddr.port for at in psutil.net_connections("tcp") if at.status == "LISTEN"}
 
 
 def test_ctrl_c_ends_trials_that_take_turns_says_how_to_resume_and_resuming_completes(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def folder(tmp_path: Path) -> Path:
 def text(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The text classifier of benchmarks/, integer tokens into an Embedding and an LSTM, alone and on two replicas."""
     folder = tmp_path_factory.mktemp("text")
-    axes = ["--strategy=none,mirrored", "--replicas=2", "--loop=custom,fit"]
+    axes = ["--strategy=none,mirrored", "--replicas=2", "--loop=custom,fit", "--quantity=tokens=40"]
     done = run("sweep", *ASKED, *TEXT, *axes, "--optimizer=sgd", folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")
@@ -153,13 +153,15 @@ def test_a_text_classifier_is_proved_under_each_strategy_and_loop(text: Run) -> 
         assert ("missing" in sight) == (trial.cell.replicas_in_sync > 1)
 
 
-def test_its_record_tells_what_the_input_is_made_of_and_what_it_is_counted_in(text: Run) -> None:
+def test_its_record_tells_what_the_input_is_made_of_and_counts_what_was_asked_for(text: Run) -> None:
     for trial in text.trials:
         assert trial.cell.own_code == {
             "model": "benchmarks.own_text:make_model",
             "data": "benchmarks.own_text:examples",
         }
-        assert trial.cell.work.quantity.many == "examples"
+        assert trial.cell.work.quantity.many == "tokens"
+        assert trial.step_time_s is not None
+        assert trial.throughput == pytest.approx(40 * 8 * trial.cell.replicas_in_sync / trial.step_time_s)
         assert trial.executed.input[:2] == ["TensorSlice", "Cache"]
 
 

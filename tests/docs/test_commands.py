@@ -34,8 +34,13 @@ OURS = ("benchmarks/", "docs/", "harness/", "tests/", "results/reference")
 
 
 def commands(page: Path) -> Iterator[str]:
-    """The lines of the page's `console` and `sh` blocks, continued lines joined; comments left out."""
-    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
+    """As `commands_of`, of a file."""
+    yield from commands_of(page.read_text(encoding="utf-8"))
+
+
+def commands_of(text: str) -> Iterator[str]:
+    """The lines of a page's `console` and `sh` blocks, continued lines joined; comments left out."""
+    for language, block in FENCE.findall(text):
         if language in ("console", "sh"):
             for line in block.replace("\\\n", " ").splitlines():
                 if line.strip() and not line.lstrip().startswith("#"):

@@ -17,6 +17,7 @@ from harness.trial.same_work.batches import resized
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.trainer import TAKEN, refuse_what_is_tensorflows
 from tests.axes import pair_of
+from tests.synthetic import make_cell
 
 ROOT = Path(__file__).parents[3]
 OF_JAX = """
@@ -201,6 +202,22 @@ def test_three_updates_of_every_optimizer_are_those_of_keras(tf: Any, name: str)
         theirs.apply_gradients([(tf.constant(gradient), variable)])
         weight, slots = OPTIMIZERS[name].update(weight, gradient, slots, number)
         np.testing.assert_allclose(weight - start, variable.numpy() - start, rtol=2e-3, atol=2e-7)
+
+
+@pytest.mark.parametrize("name", architectures())
+def test_every_model_begins_under_tensorflow_with_the_weights_of_the_other_engines(tf: Any, name: str) -> None:
+    from harness.engines.tensorflow.training import build_model
+    from harness.engines.tensorflow.workloads import load_workload
+
+    workload = load_workload(name)
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice())
+    model, _ = build_model(workload, make_cell("mirrored", 2, model=name), 10, seed=7, strategy=strategy)
+    wanted = architectures()[name].initial(np.random.default_rng(7), 10)
+    for weight, (key, value) in zip(model.trainable_variables, wanted.items(), strict=True):
+        assert np.array_equal(weight.numpy(), value), key
+    if name == "transformer":  # of another size it is no model of theirs, and has Keras' own
+        other, _ = build_model(load_workload("transformer(layers=1)"), make_cell(model=name), 10, seed=7)
+        assert len(other.trainable_variables) < len(wanted)
 
 
 def test_images_are_resized_as_tensorflow_does_it(tf: Any) -> None:

@@ -108,12 +108,12 @@ def _found_cards(jax: Any) -> list[Any]:
 
 def _arithmetic(cards: list[Any]) -> str:
     """XLA multiplies and convolves float32 in TF32 where a card has it and nobody asks for more: JAX's default
-    precision. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries."""
+    precision. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, and not to XLA's own kernels."""
     import jax
 
     able = all(float(getattr(card, "compute_capability", 0)) >= AMPERE for card in cards)
     asked = jax.config.jax_default_matmul_precision in (None, "default", "tensorfloat32", "fastest")
-    return TF32 if able and asked and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0" else FLOAT32
+    return TF32 if able and asked else FLOAT32
 
 
 def _of_processor(request: Request) -> TrialDevices:

@@ -13,7 +13,6 @@ from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Resources
 from harness.trial.instruments import Holds
-from harness.trial.same_work.architectures import ANOTHER_START
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import refuse_what_is_tensorflows
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 UNLIKE = {
-    "initial_weights": ANOTHER_START,
     "compiler": "XLA compiles the whole step",
     "threads": "all devices share one pool",
     "data": "the same digits in another order",

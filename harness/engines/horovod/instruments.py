@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from harness.engines.horovod.loops.base import HorovodLoop, Made
 from harness.engines.tensorflow.flops import OperationCount, work_of
-from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of, nodes_of, works
 from harness.engines.tensorflow.loops._several_steps import several_in_a_call
 from harness.engines.tensorflow.loops.custom import number_of
+from harness.engines.tensorflow.program_ops import collect_graphs, collected, goes_backward, holds_of, nodes_of, works
 from harness.record.explain import (
     EMPTY,
     FORWARD,

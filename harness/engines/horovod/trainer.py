@@ -29,7 +29,7 @@ from harness.protocol.state import VariableState
 from harness.record.explain import IN_ONE_CALL, WHOLE
 from harness.record.trial import Executed
 from harness.trial.instruments import Holds
-from harness.trial.same_work.architectures import ANOTHER_START, architectures
+from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step, TakenApart
@@ -40,7 +40,6 @@ from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_wh
 
 Array = np.ndarray[Any, Any]
 UNLIKE: dict[str, str] = {
-    "initial_weights": ANOTHER_START,
     "processes": "one a replica",
     "data": "the same digits in another order",
 }

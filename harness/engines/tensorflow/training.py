@@ -36,6 +36,7 @@ from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
 from harness.spec.cell import TrainingCell
 from harness.trial.examples import late_labels
+from harness.trial.same_work.architectures import architectures
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -64,6 +65,8 @@ class Training:
     """Of a model that takes whole numbers."""
     unprovable: list[str] = field(default_factory=list)
     """Why no update can be proved, once that is known."""
+    settled: list[tuple[int, float]] = field(default_factory=list)
+    """How many replicas a share of an own train_step hears of, and what of its gradients counts, once that is known."""
     target_classes: Any = None
     """Of several targets, how many classes each tells one of, in their structure, 0 where it tells none."""
 
@@ -272,17 +275,33 @@ def placement(cell: TrainingCell, devices: Devices) -> contextlib.AbstractContex
 def build_model(
     workload: Workload, cell: TrainingCell, classes: int, seed: int, strategy: "tf.distribute.Strategy | None" = None
 ) -> tuple[Any, Any]:
-    """The model and its optimizer, variables made under `strategy` (or under none), weights from `seed`."""
+    """The model and its optimizer, variables made under `strategy` (or under none). Weights are drawn from `seed`, those
+    of a model that other engines train too as they draw them."""
     import keras
 
     keras.utils.set_random_seed(seed)
     with strategy.scope() if strategy is not None else contextlib.nullcontext():
         model = workload.build(workload.input_shape or (), classes)
+        _begin_alike(model, workload.name, classes, seed)
         optimizer = optimizer_of(model, cell.optimizer)
         if cell.precision == "mixed_float16":
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         optimizer.build(model.trainable_variables)
     return model, optimizer
+
+
+def _begin_alike(model: Any, name: str, classes: int, seed: int) -> None:
+    """Give the weights the values that every engine begins with, where `name` is a model of theirs in its own size."""
+    import numpy as np
+
+    if (architecture := architectures().get(name)) is None:
+        return
+    values = [*architecture.initial(np.random.default_rng(seed), classes).values()]
+    weights = model.trainable_variables
+    if [tuple(weight.shape) for weight in weights] != [value.shape for value in values]:
+        return
+    for weight, value in zip(weights, values, strict=True):
+        weight.assign(value)
 
 
 def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:

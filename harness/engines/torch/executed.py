@@ -6,10 +6,8 @@ from typing import Any
 from harness.engines.torch.loops.base import Averaging
 from harness.record.trial import Executed
 from harness.trial.instruments import Holds
-from harness.trial.same_work.architectures import ANOTHER_START
 
 UNLIKE = {
-    "initial_weights": ANOTHER_START,
     "compiler": "none: eager, op after op",
     "layout": "channels first",
     "processes": "one a replica",

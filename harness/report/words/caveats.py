@@ -120,10 +120,12 @@ def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
     """What float32 was computed in, where that is not float32."""
     found = [cell.trials for cell in work.ranking if cell.trials.executed.arithmetic == TF32]
     if found:
-        other = ", as JAX does, and PyTorch in convolutions" if any(trials.executed.engine for trials in found) else ""
+        engines = {trials.executed.engine for trials in found}
+        other = ", as JAX does, and PyTorch in convolutions" if any(engines) else ""
+        jax = ", and JAX_DEFAULT_MATMUL_PRECISION=float32 to JAX" if "jax" in engines else ""
         yield (
             "float32 was computed as TF32, with 10 bits of fraction in place of 23, which TensorFlow does by itself on "
-            f"GPUs that can{other}; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it."
+            f"GPUs that can{other}; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it{jax}."
         )
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of
 from harness.engines.tensorflow.loops._several_steps import several_in_a_call
 from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
 from harness.engines.tensorflow.plants import Planted
+from harness.engines.tensorflow.program_ops import collect_graphs, collected, goes_backward, holds_of
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.training import share_loss
 from harness.errors import Unsupported

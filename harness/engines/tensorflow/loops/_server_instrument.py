@@ -8,9 +8,9 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.held import collect_graphs, collected, goes_backward, holds_of
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop, gradients_of_weights, loss_of_weights
 from harness.engines.tensorflow.loops.custom import number_of
+from harness.engines.tensorflow.program_ops import collect_graphs, collected, goes_backward, holds_of
 from harness.errors import Unsupported
 from harness.record.explain import EMPTY, FORWARD, FORWARD_BACKWARD, NO_INPUT, NO_PULL, NO_PUSH, OF_SERVERS
 from harness.trial.instruments import Holds, in_words

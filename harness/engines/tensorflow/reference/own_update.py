@@ -124,6 +124,9 @@ class OwnTrainedDevice(SingleDevice):
         count = self._replicas
         if count == 1:
             return
+        if self._training.settled:  # by a model that the same function has built
+            [(self._told, self._factor)] = self._training.settled
+            return
         first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
         same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
         own, told, clip = self.start(start), self._told, self._clip
@@ -149,14 +152,15 @@ class OwnTrainedDevice(SingleDevice):
         together = [sum(parts[1:], parts[0]) for parts in zip(*of_each, strict=True)]
         if near(together, alone) or near(together, whole):
             self._told = told
-            return
-        if draws:
+        elif draws:
             raise Unprovable(
                 f"{count} replicas that get the same examples do not do together what {self._subject} does by itself, "
                 "and it draws at random, so that nothing can be said of what would be right: divide its loss by "
                 "tf.distribute.get_strategy().num_replicas_in_sync"
             )
-        self._factor = 1 / count
+        else:
+            self._factor = 1 / count
+        self._training.settled.append((self._told, self._factor))
 
     def _gradients(self, batch: Batch, own: "Sequence[list[Array]]") -> "list[list[Array]]":
         """Of each share, by weight."""

@@ -1,0 +1,61 @@
+"""The recipes for models and data: each command runs as it is printed, but with few and short windows."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from harness.record import load_run
+from harness.record.trial import MEASURED
+from tests.cli.real import SMALL, run
+from tests.docs.test_commands import FENCE, ROOT, commands_of
+
+pytestmark = pytest.mark.slow
+
+PAGE = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+RECIPES = (
+    "Models by name",
+    "Optimizers",
+    "Several steps in one call",
+    "Your own model",
+    "Your own data",
+    "Your own training step",
+    "The input pipeline",
+)
+"""The commands of `Prepare data` and `TFRecord files` go together: `test_prepare.py` runs them."""
+SECTIONS = {section.partition("\n")[0]: section for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)}
+PRINTED = [command for title in RECIPES for command in commands_of(SECTIONS[title]) if " -m harness " in command]
+ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
+"""`test_commands.py` plans them: where there is no GPU nothing is measured."""
+SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
+
+
+def short(command: str) -> list[str]:
+    """The words of a command behind `python -m harness`, and flags for few and short windows that it does not have."""
+    given = shlex.split(command)[3:]
+    of_step = ("--batch-size",) if "--step" in given else ()
+    once = ("--trials",) if given[0] == "ab" else ()
+    flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *of_step, *once)]
+    return [*given, *flags, *(["--time=20"] if once else [])]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A reader's: with the modules that the recipes print, and those of the repository."""
+    made = tmp_path_factory.mktemp("reader")
+    for language, code in FENCE.findall(PAGE):
+        if language == "python" and (name := re.match(r"# (\w+\.py)\n", code)):
+            (made / name[1]).write_text(code, encoding="utf-8")
+    (made / "benchmarks").symlink_to(ROOT / "benchmarks")
+    return made
+
+
+@pytest.mark.parametrize("command", [command for command in PRINTED if command not in ON_GPUS])
+def test_what_is_printed_measures_and_proves_each_of_its_cells(folder: Path, tmp_path: Path, command: str) -> None:
+    done = run(*short(command), f"--results={tmp_path}", folder=folder)
+    assert done.returncode in (0, *([1] if " ab " in command else [])), done.stderr
+    [made] = [path for path in tmp_path.iterdir() if path.is_dir()]
+    trials = load_run(made).trials
+    assert trials
+    assert {(trial.cell.label, trial.status, trial.reason) for trial in trials if trial.status not in MEASURED} == set()
