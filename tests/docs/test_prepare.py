@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.record.tfrecords import Features
-from tests.cli.real import run
+from tests.cli.real import only_run, run
 from tests.docs.test_commands import ROOT, commands
+from tests.docs.test_run_as_printed import short
 
 PAGE = ROOT / "docs" / "how-to.md"
 PREPARE = [command for command in commands(PAGE) if command.startswith("python -m harness prepare ")]
@@ -38,9 +39,12 @@ def test_the_commands_prepare_and_read_what_they_have_prepared(tf: object, tmp_p
         assert re.search(r"^\d+\.\d s, \d+\.\d s of processor time", done.stdout, re.MULTILINE)
         assert "reading: source " in done.stdout
     assert len(READ) == 2
-    for command in READ:
-        planned = run(*shlex.split(command)[3:], "--dry-run", folder=tmp_path)
-        assert planned.returncode == 0, planned.stderr
+    for number, command in enumerate(READ):
+        done = run(*short(command), f"--results={number}", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        for trial in only_run(tmp_path / str(number)).trials:
+            assert (trial.status, trial.reason) == ("ok", None)
+            assert any("TFRecord" in stage or "Interleave" in stage for stage in trial.executed.input)
 
 
 def test_the_descriptions_are_of_the_kinds_that_the_page_says() -> None:

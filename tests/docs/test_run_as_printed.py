@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from harness.record import load_run
-from harness.record.trial import MEASURED
 from tests.cli.real import SMALL, run
 from tests.docs.test_commands import FENCE, ROOT, commands_of
 
@@ -28,6 +27,8 @@ SECTIONS = {section.partition("\n")[0]: section for section in re.split(r"^## ",
 PRINTED = [command for title in RECIPES for command in commands_of(SECTIONS[title]) if " -m harness " in command]
 ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
+SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps"
+"""What the recipe for optimizers says that `mirrored` cannot do."""
 SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
 
 
@@ -53,9 +54,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", [command for command in PRINTED if command not in ON_GPUS])
 def test_what_is_printed_measures_and_proves_each_of_its_cells(folder: Path, tmp_path: Path, command: str) -> None:
-    done = run(*short(command), f"--results={tmp_path}", folder=folder)
+    done = run(*short(command), f"--results={tmp_path}", f"--data-dir={folder / 'data'}", folder=folder)
     assert done.returncode in (0, *([1] if " ab " in command else [])), done.stderr
     [made] = [path for path in tmp_path.iterdir() if path.is_dir()]
     trials = load_run(made).trials
-    assert trials
-    assert {(trial.cell.label, trial.status, trial.reason) for trial in trials if trial.status not in MEASURED} == set()
+    assert any(trial.measured for trial in trials)
+    others = [trial for trial in trials if not trial.measured and SAID_TO_BE_UNSUPPORTED not in str(trial.reason)]
+    assert [(trial.cell.label, trial.status, trial.reason) for trial in others] == []

@@ -1,5 +1,6 @@
 """Real jobs of the engines beside TensorFlow that faults are done to: each comes back by its own checkpoints."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,9 @@ def must_have_come_back(record: FaultRecord) -> None:
 
 
 def must_have_noticed(record: FaultRecord, said: str) -> None:
-    """The process that nothing was done to, by its engine's own error."""
+    """The process that nothing was done to, by its engine's own error, which matches the pattern `said`."""
     told = {found.who: found for found in record.detections if found.by == "engine"}
-    assert said in (told["worker 0"].said or "")
+    assert re.search(said, told["worker 0"].said or "")
     assert record.restarted == ["worker 0", "worker 1"]
 
 
@@ -111,4 +112,4 @@ def test_a_job_of_horovod_comes_back_with_what_the_first_process_broadcasts(
 ) -> None:
     found = disturbed("horovod", horovod_python, tmp_path, fault="kill_worker", steps=LONG)
     must_have_come_back(found["data_parallel kill_worker"])
-    must_have_noticed(found["data_parallel kill_worker"], "Horovod has been shut down")
+    must_have_noticed(found["data_parallel kill_worker"], "Horovod has been shut down|Connection reset by peer")

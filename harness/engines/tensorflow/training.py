@@ -275,8 +275,8 @@ def placement(cell: TrainingCell, devices: Devices) -> contextlib.AbstractContex
 def build_model(
     workload: Workload, cell: TrainingCell, classes: int, seed: int, strategy: "tf.distribute.Strategy | None" = None
 ) -> tuple[Any, Any]:
-    """The model and its optimizer, variables made under `strategy` (or under none). Weights are drawn from `seed`, those
-    of a model that other engines train too as they draw them."""
+    """The model and its optimizer, variables made under `strategy` (or under none). Weights are drawn from `seed`, and
+    those of a model that other engines train too as they draw them."""
     import keras
 
     keras.utils.set_random_seed(seed)

@@ -56,7 +56,7 @@ def training(tf: Any, layers: Callable[[], list[Any]], n: int, of: Any = None, *
     model, optimizer = build_model(workload, cell, CLASSES, 1, strategy)  # type: ignore[arg-type]
     return types.SimpleNamespace(
         strategy=strategy, model=model, optimizer=optimizer, cell=cell, loss=loss_of(model), workload=workload,
-        request=request, classes=CLASSES, placement=contextlib.nullcontext,
+        request=request, classes=CLASSES, placement=contextlib.nullcontext, settled=[],
     )  # fmt: skip
 
 
