@@ -372,7 +372,9 @@ class Axes(BaseModel):
         help="what work is counted in, such as images or rows, or tokens=40 of examples that have 40 each; of your own "
         "step a name alone; empty is examples, and tokens of a model of text", asked=("",),
         apart="rates in different units do not compare", of_own_step=True,
-        label=lambda cell: f"in {cell.quantity}" if cell.quantity else "", tried=("", "images"),
+        label=lambda cell: f"in {cell.quantity}" if cell.quantity else "",
+        words=lambda _: "",  # a sentence has the unit
+        tried=("", "images"),
         shown_by=("throughput_per_s",),
     )] = ""
     engine: Annotated[str, Axis(
