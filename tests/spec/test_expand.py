@@ -400,6 +400,57 @@ def test_work_of_a_model_of_text_is_counted_in_the_tokens_of_its_global_batch() 
     }
 
 
+@pytest.mark.parametrize(
+    ("model", "quantity", "amount", "unit"),
+    [
+        ("mlp", "images", 8, "images/s"),
+        ("mlp", "tokens=40", 8 * 40, "tokens/s"),
+        ("gpt", "examples", 8, "examples/s"),
+        ("gpt", "pieces=2", 8 * 2, "pieces/s"),
+    ],
+)
+def test_work_is_counted_in_what_is_asked_for_apart_from_what_is_counted_otherwise(
+    model: str, quantity: str, amount: int, unit: str
+) -> None:
+    asked = Sweep(strategy=["none"], replicas=[1], batch_size=[8], model=[model], quantity=["", quantity])
+    own, other = sorted(expand(asked, OF_TEXT).cells, key=lambda cell: bool(cell.get("quantity")))
+    assert (other.work.amount, other.work.quantity.unit) == (amount, unit)
+    assert own.scope != other.scope
+    assert own.full_name != other.full_name
+    [alone] = expand(asked.model_copy(update={"quantity": [""]}), OF_TEXT).cells
+    assert alone == own
+
+
+@pytest.mark.parametrize(("model", "quantity"), [("mlp", "examples"), ("gpt", "tokens"), ("gpt", "tokens=32")])
+def test_a_quantity_that_is_the_models_own_makes_no_other_cell(model: str, quantity: str) -> None:
+    asked = Sweep(strategy=["none"], replicas=[1], model=[model], quantity=["", quantity])
+    [cell] = expand(asked, OF_TEXT).cells
+    assert cell.get("quantity") == ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        (
+            {"model": ["mlp"], "quantity": ["tokens"]},
+            "how many tokens an example of 'mlp' has is not known",
+        ),
+        ({"model": ["gpt"], "quantity": ["tokens=3"]}, "given 'tokens=3', and an example of 'gpt' has 32; say tokens$"),
+        (
+            {"model": ["mlp"], "quantity": ["examples=2"]},
+            "given 'examples=2', and an example of 'mlp' has 1",
+        ),
+        (
+            {"step": "a.b:c", "quantity": ["tokens=3"]},
+            "given 'tokens=3'; of a step of your own, amount",
+        ),
+    ],
+)
+def test_a_quantity_that_cannot_be_counted_in_is_refused_in_one_line(keys: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=f"^quantity: {says}"):
+        expand(Sweep(strategy=["none"], replicas=[1], **keys), OF_TEXT)
+
+
 def test_an_axis_that_no_strategy_of_the_engine_takes_is_refused_with_the_engine_that_has_such() -> None:
     words = r"cycle_time: given 5, but no strategy of this sweep reduces in cycles \(engine horovod does\)$"
     with pytest.raises(UsageError, match=words):
