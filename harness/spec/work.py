@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from harness.errors import UsageError
 from harness.registry import is_script
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, FileCompression, Positive, QuantityName, is_own_code
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
@@ -259,6 +260,16 @@ def quantity_of(cells: Iterable[Cell]) -> Quantity:
     """What the work of all of `cells` is counted in; SEVERAL where that differs."""
     found = {cell.work.quantity for cell in cells} or {EXAMPLES}
     return found.pop() if len(found) == 1 else SEVERAL
+
+
+def must_be_of_one_quantity(key: str, cells: Iterable[Cell]) -> None:
+    """UsageError, which names the key, where the rates of `cells` are in different units: their ratio means nothing."""
+    units = list(dict.fromkeys(cell.work.quantity.unit for cell in cells))
+    if len(units) > 1:
+        raise UsageError(
+            f"{key}: one is counted in {units[0]} and another in {units[1]}, which do not compare; "
+            "--quantity examples counts both alike"
+        )
 
 
 def kind_of_work(tag: str) -> Callable[[_Kind], _Kind]:

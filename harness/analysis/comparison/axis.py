@@ -9,6 +9,7 @@ from harness.spec.axes import TABLE
 from harness.spec.cell import Cell
 from harness.spec.grouping import SIZE, apart
 from harness.spec.network import NONE
+from harness.spec.work import must_be_of_one_quantity
 
 CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
 """Keys of a spec that are kinds of a cell's key, with that key."""
@@ -53,6 +54,8 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
             f"--along: no cell at another {axis} equals one at {axis} {chosen} in all other keys; "
             f"--base chooses another of {', '.join(values)}"
         )
+    for pair in pairs:
+        must_be_of_one_quantity("--along", pair)
     alone = tuple(cell for cell in others if _rest(cell, axis) not in partners)
     return Along(axis, chosen, values, tuple(pairs), alone)
 

@@ -27,6 +27,7 @@ from harness.run.process.zygote import Zygote
 from harness.spec.cell import Cell
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
+from harness.spec.work import must_be_of_one_quantity
 from harness.trial.engines import engine_of, software_of
 
 Letter = Literal["a", "b"]
@@ -126,6 +127,7 @@ def _asked(
     a, b = both(WINDOWING if windowed else {})
     if windowed and a[1].work.amount != b[1].work.amount:
         a, b = both(OF_UNLIKE_STEPS)
+    must_be_of_one_quantity("--a, --b", (a[1], b[1]))
     check_turns(a[0], b[0])
     for sweep, cell in (a, b):
         must_live_together([cell], only_engine_of(sweep))

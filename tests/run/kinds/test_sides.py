@@ -41,6 +41,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def test_sides_whose_rates_are_in_different_units_are_refused_until_they_are_counted_alike() -> None:
+    alone = {"strategy": ["none"], "replicas": [1]}
+    with pytest.raises(
+        UsageError, match="^--a, --b: one is counted in tokens/s and another in examples/s, which do not"
+    ):
+        sides_of(alone, ["model=gpt"], ["model=mlp"])
+    sides = sides_of({**alone, "quantity": ["examples"]}, ["model=gpt"], ["model=mlp"])
+    assert {side.cell.work.quantity.many for side in sides} == {"examples"}
+
+
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     """The user's package under `src`, of size 1 at the tag `first`, 2 on `main`, and 3 uncommitted; stubs for TF."""
