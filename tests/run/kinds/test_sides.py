@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_sides_whose_rates_are_in_different_units_are_refused_until_they_are_counted_alike() -> None:
     alone = {"strategy": ["none"], "replicas": [1]}
     with pytest.raises(
-        UsageError, match="^--a, --b: one is counted in tokens/s and another in examples/s, which do not"
+        UsageError, match=r"^--a, --b: one is counted in tokens/s and another in examples/s, which do not"
     ):
         sides_of(alone, ["model=gpt"], ["model=mlp"])
     sides = sides_of({**alone, "quantity": ["examples"]}, ["model=gpt"], ["model=mlp"])
