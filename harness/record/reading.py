@@ -327,12 +327,11 @@ def _first_problem(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key"
     expected = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    last = str(error["loc"][-1]) if error["loc"] else ""
+    last = next((part for part in reversed(error["loc"]) if isinstance(part, str)), "")  # behind it is a list's number
     if error["type"] == "value_error":
         return f"{key}: {_excerpt(expected.removeprefix(f'{last}: '))}"
     if error["type"] == "string_pattern_mismatch":
-        named = [part for part in error["loc"] if isinstance(part, str)]  # a list's key stands before the number
-        expected = PATTERNS.get(named[-1] if named else "", expected)
+        expected = PATTERNS.get(last, expected)
     return f"{key}: given {_excerpt(repr(error['input']), 60)}, expected {expected}"
 
 

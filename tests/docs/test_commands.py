@@ -55,8 +55,8 @@ ELSEWHERE = ("--resume", "--engine benchmarks.", "--data tfrecord:", '--data "tf
 """What goes on with a run, what an engine of one's own trains, and what files are read for: `test_extending.py` and
 `test_prepare.py` run these."""
 READERS = ("likes", "my_package", "promises")
-"""Packages and modules that the reader is to have; `test_run_as_printed.py` and `test_gate.py` run what the pages
-print of the first and the last."""
+"""Packages and modules that the reader is to have; `test_own_data.py` and `test_gate.py` run what the pages print of
+the first and the last."""
 SWEEPS = [
     command
     for command in HARNESS

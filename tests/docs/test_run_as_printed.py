@@ -8,7 +8,7 @@ import pytest
 
 from harness.record import load_run
 from tests.cli.real import SMALL, run
-from tests.docs.test_commands import FENCE, ROOT, commands_of
+from tests.docs.test_commands import ROOT, commands_of
 
 pytestmark = pytest.mark.slow
 
@@ -22,9 +22,15 @@ RECIPES = (
     "Your own training step",
     "The input pipeline",
 )
-"""The commands of `Prepare data` and `TFRecord files` go together: `test_prepare.py` runs them."""
+"""The commands of `Prepare data` and `TFRecord files` go together: `test_prepare.py` runs them, and `test_own_data.py`
+that for several inputs and targets."""
 SECTIONS = {section.partition("\n")[0]: section for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)}
-PRINTED = [command for title in RECIPES for command in commands_of(SECTIONS[title]) if " -m harness " in command]
+PRINTED = [
+    command
+    for title in RECIPES
+    for command in commands_of(SECTIONS[title])
+    if re.search(r" -m harness (?!.*likes:)", command)
+]
 ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
 SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps"
@@ -43,11 +49,8 @@ def short(command: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A reader's: with the modules that the recipes print, and those of the repository."""
+    """A reader's, with the modules of the repository."""
     made = tmp_path_factory.mktemp("reader")
-    for language, code in FENCE.findall(PAGE):
-        if language == "python" and (name := re.match(r"# (\w+\.py)\n", code)):
-            (made / name[1]).write_text(code, encoding="utf-8")
     (made / "benchmarks").symlink_to(ROOT / "benchmarks")
     return made
 

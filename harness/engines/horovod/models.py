@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.training import begin_alike
 from harness.engines.tensorflow.workloads import load_workload
 from harness.trial.same_work.architectures import architectures
 
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
 
 def built(name: str, seed: int, classes: int) -> Any:
     """The model of an architecture with the weights that `seed` gives every engine; statistics begin as Keras' do."""
-    import numpy as np
-
-    architecture = architectures()[name]
-    model = load_workload(name).build(architecture.input_shape, classes)
-    weights = architecture.initial(np.random.default_rng(seed), classes)
-    for variable, value in zip(model.trainable_variables, weights.values(), strict=True):
-        variable.assign(value)
+    model = load_workload(name).build(architectures()[name].input_shape, classes)
+    begin_alike(model, name, classes, seed)
     return model
 
 

@@ -282,7 +282,7 @@ def build_model(
     keras.utils.set_random_seed(seed)
     with strategy.scope() if strategy is not None else contextlib.nullcontext():
         model = workload.build(workload.input_shape or (), classes)
-        _begin_alike(model, workload.name, classes, seed)
+        begin_alike(model, workload.name, classes, seed)
         optimizer = optimizer_of(model, cell.optimizer)
         if cell.precision == "mixed_float16":
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
@@ -290,7 +290,7 @@ def build_model(
     return model, optimizer
 
 
-def _begin_alike(model: Any, name: str, classes: int, seed: int) -> None:
+def begin_alike(model: Any, name: str, classes: int, seed: int) -> None:
     """Give the weights the values that every engine begins with, where `name` is a model of theirs in its own size."""
     import numpy as np
 
