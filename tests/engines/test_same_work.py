@@ -1,5 +1,6 @@
 """Models, loss, optimizers and images are TensorFlow's: the same weights give the same numbers in both."""
 
+import itertools
 import os
 import subprocess
 from pathlib import Path
@@ -9,17 +10,20 @@ import numpy as np
 import pytest
 
 from harness.errors import Unsupported
+from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import resized
+from harness.trial.same_work.batches import CLASSES, Data, resized
 from harness.trial.same_work.optimizers import OPTIMIZERS
+from harness.trial.same_work.shuffle import shuffled
 from harness.trial.same_work.trainer import TAKEN, refuse_what_is_tensorflows
 from tests.axes import pair_of
 from tests.synthetic import make_cell
 
 ROOT = Path(__file__).parents[3]
+SHAPE = (12, 12, 1)
 OF_JAX = """
 import sys
 import jax, numpy as np
@@ -132,6 +136,39 @@ def of_keras(tf: Any, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Path, 
         arrays = {f"w{i}": weight for i, weight in enumerate(weights)} | {f"g{i}": g for i, g in enumerate(found)}
         np.savez(folder / f"{name}.npz", x=x, y=y, **arrays)
     return folder, losses
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31 + 5])
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_the_digits_come_in_the_batches_and_in_the_order_of_tensorflows_pipeline(
+    tf: Any, tmp_path: Path, processes: int, seed: int
+) -> None:
+    from harness.engines.tensorflow.data import sources
+    from harness.engines.tensorflow.data.pipeline import pipeline
+
+    size, steps = 96, 45  # more than two passes
+    tf.keras.utils.set_random_seed(seed)
+    sources()["digits"].prepare(tmp_path)
+    parts = [
+        pipeline(sources()["digits"], tmp_path, SHAPE, CLASSES, size // processes, seed, shard=(process, processes))
+        for process in range(processes)
+    ]
+    for process, part in enumerate(parts):
+        share = slice(process * size // processes, (process + 1) * size // processes)
+        ours = Data("digits", SHAPE, size, seed, ahead=0, share=share, processes=processes).batches(lambda batch: batch)
+        theirs = part.take(steps).as_numpy_iterator()
+        for own, (x, y) in zip(itertools.islice(ours, GATE_UPDATES, None), theirs, strict=False):
+            np.testing.assert_array_equal(own[1], y)
+            np.testing.assert_allclose(own[0], x, atol=1e-6)
+
+
+@pytest.mark.parametrize("buffer", [1, 7, 99, 100, 250])
+def test_a_shuffle_buffer_of_any_size_draws_as_tensorflows(tf: Any, buffer: int) -> None:
+    numbers = np.arange(100)
+    tf.keras.utils.set_random_seed(4)
+    theirs = tf.data.Dataset.from_tensor_slices(numbers).shuffle(buffer, seed=4).repeat(3)
+    ours = np.concatenate(list(itertools.islice(shuffled(numbers, buffer, 4), 3)))
+    assert ours.tolist() == [int(number) for number in theirs.as_numpy_iterator()]
 
 
 def run(python: str, code: str, *arguments: str) -> None:

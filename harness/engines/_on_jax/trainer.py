@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 UNLIKE = {
     "compiler": "XLA compiles the whole step",
     "threads": "all devices share one pool",
-    "data": "the same digits in another order",
 }
 """What is not as under TensorFlow."""
 LIBRARIES = "on GPUs XLA calls libraries for products, by which a step is not told apart here from one that lacks them"

@@ -29,8 +29,7 @@ from harness.protocol.state import VariableState
 from harness.record.explain import IN_ONE_CALL, WHOLE
 from harness.record.trial import Executed
 from harness.trial.instruments import Holds
-from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
@@ -39,10 +38,7 @@ from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
 
 Array = np.ndarray[Any, Any]
-UNLIKE: dict[str, str] = {
-    "processes": "one a replica",
-    "data": "the same digits in another order",
-}
+UNLIKE: dict[str, str] = {"processes": "one a replica"}
 """What is not as under TensorFlow."""
 PREFIX = "state"
 """What the files of a checkpoint begin with."""
@@ -85,8 +81,7 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
             os.environ[group.CYCLE] = str(cell.cycle_time)
         if request.member is not None:
             group.begin(request.member, request.others_limit_s)
-        shape, ahead = architectures()[cell.model].input_shape, cell.prefetch
-        self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, self._share, thread=True)
+        self._data = self._data_made(thread=True)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         self._way = self._around(Trained(model, optimizer_of(model, cell.optimizer), loss, COMPRESSIONS[self._op].name))
         self._weights = {f"{i}/{v.path}": v for i, v in enumerate(model.trainable_variables)}

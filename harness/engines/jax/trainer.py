@@ -18,7 +18,7 @@ from harness.protocol.state import VariableState
 from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
-from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
@@ -49,8 +49,7 @@ class JaxTrainer(OnJaxRecovering):
         architecture = model.architecture
         trained = TrainedModel(model, OPTIMIZERS[cell.optimizer], self._devices.devices, cell.global_batch_size)
         self._loop = self._loop_of(cell).build(trained)
-        size, ahead = cell.global_batch_size, cell.prefetch
-        self._data = Data(cell.data, architecture.input_shape, size, request.seed, ahead, self._share)
+        self._data = self._data_made()
         weights = architecture.initial(np.random.default_rng(request.seed), CLASSES)
         statistics = architecture.statistics()
         own = cell.replicas_in_sync if self._loop.own_statistics else 0

@@ -25,7 +25,7 @@ from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.mesh import Mesh
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import CLASSES, SYNTHETIC, Data
+from harness.trial.same_work.batches import CLASSES, SYNTHETIC
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
@@ -52,8 +52,7 @@ class KerasTrainer(OnJaxRecovering):
         self._request, self._cell, self._devices = request, cell, set_up(request)
         keras.distribution.set_distribution(self._distribution)
         architecture = architectures()[cell.model]
-        size, ahead = cell.global_batch_size, cell.prefetch
-        self._data = Data(cell.data, architecture.input_shape, size, request.seed, ahead, self._share)
+        self._data = self._data_made()
         weights = architecture.initial(np.random.default_rng(request.seed), CLASSES)
         statistics = architecture.statistics()
         self._layout = StateOrder(list(weights), list(statistics), OPTIMIZERS[cell.optimizer].slots, 0)

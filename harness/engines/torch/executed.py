@@ -11,7 +11,6 @@ UNLIKE = {
     "compiler": "none: eager, op after op",
     "layout": "channels first",
     "processes": "one a replica",
-    "data": "the same digits in another order",
 }
 """What is not as under TensorFlow."""
 

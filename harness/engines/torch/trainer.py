@@ -25,8 +25,7 @@ from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
 from harness.trial.judgement import STATE_TOLERANCE
-from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import CLASSES, Data
+from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
@@ -50,9 +49,7 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
         cell = request.training
         self._request, self._cell = request, cell
         self._device = group.set_up(request)
-        shape = architectures()[cell.model].input_shape
-        ahead, share = cell.prefetch, self._share
-        self._data = Data(cell.data, shape, cell.global_batch_size, request.seed, ahead, share, thread=True)
+        self._data = self._data_made(thread=True)
         self._module = self._device.put(built(cell.model, request.seed, CLASSES))
         self._averaging = self._around(self._module)
         self._counted = CountedOptimizer(cell.optimizer, list(self._module.parameters()))

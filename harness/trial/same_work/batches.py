@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from harness.errors import not_one_of
 from harness.protocol.engine import GATE_UPDATES
 from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
+from harness.trial.same_work.shuffle import shuffled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +49,9 @@ def unknown(name: str, _folder: Path) -> str | None:
 class Data:
     """The data of a cell: x float32 [G, *input_shape] and y int32 [G] a batch, of which a process takes `share`.
 
+    After the gate's batches come those that TensorFlow's pipeline makes of the same seed: of several `processes` each
+    shuffles its own examples, every so-manieth, and has a part of each global batch, in their order.
+
     `ahead` batches are placed before they are asked for: in a `thread` of their own, or, where placing returns before
     it is done, in between.
     """
@@ -61,9 +65,10 @@ class Data:
         ahead: int,
         share: slice = WHOLE,
         thread: bool = False,
+        processes: int = 1,
     ) -> None:
         self._shape, self._size, self._seed, self._ahead = input_shape, global_batch, seed, ahead
-        self._share, self._thread = share, thread
+        self._share, self._thread, self._processes = share, thread, processes
         self._stays = name == SYNTHETIC
         self.gate: list[Batch] = self.first(GATE_UPDATES)
 
@@ -122,13 +127,24 @@ class Data:
         import numpy as np
 
         images, labels = self._digits
-        generator = np.random.default_rng(self._seed)
-        waiting = np.empty(0, np.int64)
+        own = [np.arange(index, len(labels), self._processes) for index in range(self._processes)]
+        orders = [shuffled(numbers, len(labels) // self._processes, self._seed) for numbers in own]
+        parts = [_in_parts(order, self._size // self._processes) for order in orders]
         while True:
-            while len(waiting) < self._size:
-                waiting = np.concatenate([waiting, generator.permutation(len(labels))])
-            now, waiting = waiting[: self._size][self._share], waiting[self._size :]
+            now = np.concatenate([next(part) for part in parts])[self._share]
             yield images[now], labels[now]
+
+
+def _in_parts(arrays: "Iterator[Array]", size: int) -> "Iterator[Array]":
+    """What comes in arrays of any size, so many at a time."""
+    import numpy as np
+
+    waiting = next(arrays)
+    while True:
+        while len(waiting) < size:
+            waiting = np.concatenate([waiting, next(arrays)])
+        yield waiting[:size]
+        waiting = waiting[size:]
 
 
 def _ahead(placed: Iterator[Placed], count: int) -> Iterator[Placed]:

@@ -15,6 +15,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
 from harness.trial.ending import refuse_other_axes
 from harness.trial.kept_reference import kept_reference
+from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
@@ -63,6 +64,12 @@ class SameWorkTrainer(ABC):
         cell = self._request.training
         size = cell.global_batch_size // cell.workers
         return slice(self._rank * size, (self._rank + 1) * size)
+
+    def _data_made(self, thread: bool = False) -> Data:
+        """The cell's data; placed ahead in a thread of their own, or in between (`Data`)."""
+        request, cell = self._request, self._request.training
+        shape, size = architectures()[cell.model].input_shape, cell.global_batch_size
+        return Data(cell.data, shape, size, request.seed, cell.prefetch, self._share, thread, cell.workers)
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ import pytest
 from harness.engines.tensorflow.data import DataInfo, digits, load_source
 from harness.errors import HarnessError
 
-FOLDER = Path("sklearn_digits") / "1.0.0"
+FOLDER = Path("sklearn_digits") / "2.0.0"
 
 
 def shards(data_dir: Path) -> list[Path]:
@@ -102,7 +102,7 @@ def put_a_pipe_beside_the_shards(folder: Path) -> None:
 
 
 def die_while_writing(folder: Path) -> None:
-    folder.rename(folder.with_name("incomplete.ABCDEF_1.0.0"))
+    folder.rename(folder.with_name("incomplete.ABCDEF_2.0.0"))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_a_kill_or_a_bad_disk_left_is_made_anew(tmp_path: Path, digits_dir:
     harm(tmp_path / FOLDER)
     load_source("digits").prepare(tmp_path)
     assert len(read_all(tmp_path)) == 1797
-    assert [path.name for path in (tmp_path / "sklearn_digits").iterdir()] == ["1.0.0"]
+    assert [path.name for path in (tmp_path / "sklearn_digits").iterdir()] == ["2.0.0"]
 
 
 @pytest.mark.usefixtures("tf")

@@ -17,12 +17,12 @@ def test_a_folder_without_a_data_set_is_named(tmp_path: Path) -> None:
 
 
 def test_a_data_set_is_opened_once_for_all_who_read_it(digits_dir: Path) -> None:
-    folder = digits_dir / "sklearn_digits" / "1.0.0"
+    folder = digits_dir / "sklearn_digits" / "2.0.0"
     assert read(folder, "image", "label") is read(folder, "image", "label")
 
 
 def test_other_features_can_be_read_than_those_it_recommends(digits_dir: Path) -> None:
-    folder = digits_dir / "sklearn_digits" / "1.0.0"
+    folder = digits_dir / "sklearn_digits" / "2.0.0"
     (label, image), *_ = read(folder, "label", "image").take(1)
     assert (label.shape, image.shape) == ((), (8, 8, 1))
 

@@ -41,20 +41,20 @@ def test_a_prepared_data_set_is_read_without_a_network(digits_dir: Path) -> None
 
 
 def test_a_version_may_be_named_and_must_then_be_there(digits_dir: Path) -> None:
-    assert load_source("tfds:sklearn_digits:1.0.0").info(digits_dir).examples == 1797
-    with pytest.raises(HarnessError, match=r"^data: 'tfds:sklearn_digits:2\.0\.0' is not prepared under"):
-        load_source("tfds:sklearn_digits:2.0.0").info(digits_dir)
+    assert load_source("tfds:sklearn_digits:2.0.0").info(digits_dir).examples == 1797
+    with pytest.raises(HarnessError, match=r"^data: 'tfds:sklearn_digits:3\.0\.0' is not prepared under"):
+        load_source("tfds:sklearn_digits:3.0.0").info(digits_dir)
 
 
 def test_of_several_versions_the_highest_is_read(digits_dir: Path, tmp_path: Path) -> None:
-    for version in ("1.0.0", "9.0.0", "10.0.0"):
-        shutil.copytree(digits_dir / "sklearn_digits" / "1.0.0", tmp_path / "sklearn_digits" / version)
+    for version in ("2.0.0", "9.0.0", "10.0.0"):
+        shutil.copytree(digits_dir / "sklearn_digits" / "2.0.0", tmp_path / "sklearn_digits" / version)
     assert tfds._folder(tmp_path, "sklearn_digits") == tmp_path / "sklearn_digits" / "10.0.0"
 
 
 def test_a_file_that_is_missing_is_named(digits_dir: Path, tmp_path: Path) -> None:
     shutil.copytree(digits_dir / "sklearn_digits", tmp_path / "sklearn_digits")
-    shard = next(tmp_path.glob("sklearn_digits/1.0.0/*.tfrecord-00001-*"))
+    shard = next(tmp_path.glob("sklearn_digits/2.0.0/*.tfrecord-00001-*"))
     shard.unlink()
     with pytest.raises(HarnessError, match=f"lacks the file '{shard}'; delete .* and run again$"):
         load_source("tfds:sklearn_digits").prepare(tmp_path)
