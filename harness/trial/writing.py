@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import sys
 import threading
 import time
@@ -17,6 +18,8 @@ from harness.trial.engines import DEFAULT, engine_of
 from harness.trial.parent import die_with_parent
 
 LOOK_S = 0.2
+WAITS_FOR_WORKER = "run_worker"
+"""The name of Beam's thread that waits for the end of a worker."""
 
 
 def carry_out(text: str) -> None:
@@ -74,13 +77,30 @@ def _by_dask(orders: Sequence[str]) -> None:
 
 
 def _by_beam(orders: Sequence[str]) -> None:
-    """Each in a worker of Beam's runner of this machine, which is written in Python: another one is downloaded."""
+    """Each in a worker of Beam's runner of this machine, which is written in Python: another one is downloaded.
+
+    Beam calls a shell with its workers' command line, and does not quote the interpreter. Where a worker ends badly it
+    raises in a thread, and waits for ever: so this process ends.
+    """
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+    from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-    options = PipelineOptions(["--direct_running_mode=multi_processing", f"--direct_num_workers={len(orders)}"])
-    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+    scratch = Path(PrepareOrder.model_validate_json(orders[0]).scratch)
+
+    def end(raised: threading.ExceptHookArgs) -> None:
+        threading.__excepthook__(raised)
+        if raised.thread is not None and raised.thread.name == WAITS_FOR_WORKER:
+            with contextlib.suppress(HarnessError), _fault_kept(scratch):
+                raise HarnessError(f"prepare: Apache Beam: {raised.exc_value}")
+            os._exit(1)
+
+    threading.excepthook = end
+    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
+    runner = FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command_string=command))
+    options = PipelineOptions([f"--direct_num_workers={len(orders)}"])
+    with beam.Pipeline(runner=runner, options=options) as pipeline:
         _ = pipeline | beam.Create(list(orders)) | beam.Reshuffle() | beam.Map(carry_out_for_another, os.getpid())
 
 

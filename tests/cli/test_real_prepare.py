@@ -5,8 +5,11 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 import textwrap
 import time
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,9 +91,9 @@ def test_the_bytes_are_the_same_by_any_number_of_processes_and_whoever_runs_them
     assert taken["cpu_s"] > 0
 
 
-def begun(folder: Path, target: str, **more: str) -> "subprocess.Popen[str]":
+def begun(folder: Path, target: str, *arguments: str, **more: str) -> "subprocess.Popen[str]":
     """A slow `prepare` that has written two files."""
-    process = start(*SOURCE, target, *NOW, folder=folder, SLEEP_S="0.2", **more)
+    process = start(*SOURCE, target, *NOW, *arguments, folder=folder, SLEEP_S="0.2", **more)
     deadline = time.monotonic() + 120
     while len(list((folder / target).glob("*.tfrecord"))) < 2:
         assert process.poll() is None, process.communicate()
@@ -131,6 +134,30 @@ def test_ctrl_c_says_how_much_is_whole_and_that_the_same_command_goes_on(folder:
     _, said = process.communicate()
     assert process.returncode == 130
     assert " of 8 files are whole, and the same command goes on from there" in said.splitlines()[-1]
+    assert still_alive(others) == []
+
+
+@pytest.fixture
+def spaced_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This interpreter in a folder with a space in its name."""
+    made = tmp_path / "an environment"
+    venv.create(made, symlinks=True)
+    packages = sysconfig.get_path("purelib", vars={"base": str(made)})
+    (Path(packages) / "all.pth").write_text(sysconfig.get_path("purelib"))
+    monkeypatch.setattr(sys, "executable", str(made / "bin" / "python"))
+
+
+@pytest.mark.usefixtures("spaced_python")
+def test_a_worker_of_beams_that_dies_is_told_in_one_line_and_none_is_left(folder: Path) -> None:
+    process = begun(folder, "died", "--with", "beam")
+    others = psutil.Process(process.pid).children(recursive=True)
+    [worker, *_] = [one for one in others if one.name() != "sh" and "sdk_worker_main" in " ".join(one.cmdline())]
+    worker.kill()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 4
+    last = said.splitlines()[-1]
+    assert last.startswith("harness: prepare: Apache Beam: Worker subprocess exited with return code ")
+    assert last.endswith(" files are whole, and the same command goes on from there")
     assert still_alive(others) == []
 
 

@@ -29,8 +29,6 @@ def must_have_a_place(request: Request, own: str) -> None:
             f"strategy '{cell.strategy}': {has}, and there the harness makes the updates itself; use --strategy "
             "mirrored, or multi_worker_mirrored"
         )
-    if request.instrument:
-        raise Unsupported(f"instrument '{request.instrument}': {has}, of which no part can be left out")
     if cell.xla and cell.loop != "fit":
         raise Unsupported(
             f"xla: {has}, in which forward, backward and update are one, and loop '{cell.loop}' compiles forward and "

@@ -1,6 +1,8 @@
 """How a model that trains by a `train_step` or `compute_loss` of its own is compiled and called."""
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.own_training import has_its_own, own_training
@@ -48,6 +50,72 @@ def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
     if not isinstance(returned, dict) or _LOSS not in returned:
         raise UsageError(f"model: '{model.name}': its train_step returns no '{_LOSS}', expected a dict with one")
     return tf.cast(returned[_LOSS], tf.float32)
+
+
+class GradientsOfTrainStep:
+    """Forward and backward of a replica by its model's train_step: (x, y) -> (its share of the mean loss, gradients).
+
+    Made of a compiled model. From then on what the step hands the model's optimizer updates nothing.
+    """
+
+    def __init__(self, training: "Training") -> None:
+        self._training = training
+        self._of_replica = threading.local()
+        """`gradients` that the replica of this thread has handed over."""
+        training.optimizer.apply = self._take
+
+    def __call__(self, x: Any, y: Any) -> tuple[Any, list[Any]]:
+        self._of_replica.gradients = None
+        loss = loss_of_train_step(self._training.model, x, y) / self._training.cell.replicas_per_update
+        if self._of_replica.gradients is None:
+            raise _not_taken_apart("hands the optimizer no gradients")
+        return loss, self._of_replica.gradients
+
+    def update(self, gradients: Sequence[Any]) -> None:
+        """What the optimizer does with a replica's gradients."""
+        optimizer = self._training.optimizer
+        type(optimizer).apply(optimizer, gradients, self._training.model.trainable_variables)
+
+    def _take(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
+        """Stands for `optimizer.apply`."""
+        weights = self._training.model.trainable_variables
+        if self._of_replica.gradients is not None:
+            raise _not_taken_apart("updates weights more than once")
+        try:
+            self._of_replica.gradients = by_weight(weights, grads, trainable_variables or weights)
+        except KeyError:
+            raise _not_taken_apart("hands the optimizer what is no trained weight of the model") from None
+
+
+def _not_taken_apart(does: str) -> Unsupported:
+    return Unsupported(f"the model's own train_step {does}, so that it is not known what its parts are")
+
+
+@contextlib.contextmanager
+def no_gradients() -> Iterator[None]:
+    """While entered, what is traced gets zeros from every gradient tape, and goes forward alone."""
+    import tensorflow as tf
+
+    asked = tf.GradientTape.gradient
+
+    def zeros(_tape: Any, _target: Any, sources: Any, *_: Any, **__: Any) -> Any:
+        return tf.nest.map_structure(tf.zeros_like, sources)
+
+    tf.GradientTape.gradient = zeros
+    try:
+        yield
+    finally:
+        tf.GradientTape.gradient = asked
+
+
+def by_weight(weights: Sequence[Any], gradients: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """The gradients of the `given` weights, or of their values, in the order of all: None of one that is not among
+    them. KeyError for what is no weight."""
+    places = {id(known): place for place, weight in enumerate(weights) for known in (weight, weight.value)}
+    found: list[Any] = [None] * len(weights)
+    for gradient, weight in zip(gradients, given, strict=True):
+        found[places[id(weight)]] = gradient
+    return found
 
 
 def own_replica_step(training: "Training", plant: "Planted") -> Callable[[Any, Any], Any]:

@@ -2,20 +2,23 @@
 proved, what is wrong is found, and of what cannot be known the reason is told."""
 
 import importlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from harness.analysis.explain import explanations_of
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.own_training import must_have_a_place
 from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.reference.own_update import OwnTrainedDevice
 from harness.engines.tensorflow.state import capture
-from harness.engines.tensorflow.train_step import begin_loss_anew
+from harness.engines.tensorflow.train_step import GradientsOfTrainStep, begin_loss_anew
 from harness.errors import Unprovable, Unsupported, UsageError
 from harness.protocol.state import Reference
 from harness.trial.judgement import check_mean_losses, check_update
+from tests.engines.explaining import one_block
 from tests.engines.tensorflow.test_reference import BATCH, BATCHES, placed, training
 from tests.engines.tensorflow.test_reference_again import of_one_process
 from tests.record.examples import cell
@@ -141,18 +144,43 @@ def test_what_xla_compiles_cannot_be_held_against_the_same_uncompiled(tf: Any) -
 
 
 @pytest.mark.parametrize(
-    ("asked", "instrument", "says"),
+    ("asked", "says"),
     [
-        ({"strategy": "parameter_server", "workers": 2, "ps": 1}, "", "^strategy 'parameter_server': .* --strategy"),
-        ({"strategy": "dtensor", "mesh": "batch:2"}, "", "^strategy 'dtensor': .* use --strategy mirrored"),
-        ({"xla": True}, "", "^xla: .*; use --loop fit, or --xla false$"),
-        ({}, "no_update", "^instrument 'no_update': the model has its own train_step"),
+        ({"strategy": "parameter_server", "workers": 2, "ps": 1}, "^strategy 'parameter_server': .* --strategy"),
+        ({"strategy": "dtensor", "mesh": "batch:2"}, "^strategy 'dtensor': .* use --strategy mirrored"),
+        ({"xla": True}, "^xla: .*; use --loop fit, or --xla false$"),
     ],
 )
 def test_where_nothing_calls_it_the_cell_is_unsupported_and_says_what_to_ask_for(
-    asked: dict[str, Any], instrument: str, says: str
+    asked: dict[str, Any], says: str
 ) -> None:
-    request: Any = SimpleNamespace(training=cell(**asked), instrument=instrument)
+    request: Any = SimpleNamespace(training=cell(**asked))
     must_have_a_place(request, "")
     with pytest.raises(Unsupported, match=says):
         must_have_a_place(request, "train_step")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "axes"),
+    [
+        ("benchmarks.own_train_step:make_model", {"strategy": ["mirrored"], "replicas": [2]}),
+        (
+            "tests.engines.tensorflow.own_trained:metered",
+            {"strategy": ["multi_worker_mirrored"], "workers": [2], "replicas": [1]},
+        ),
+    ],
+)
+def test_explain_leaves_out_each_part_of_a_step_of_its_own(tmp_path: Path, model: str, axes: dict[str, Any]) -> None:
+    run = one_block(tmp_path, {**axes, "model": [model], "batch_size": [8], "optimizer": ["sgd"]})
+    [found] = explanations_of(run)
+    assert not found.lacking
+    assert {part.name for part in found.parts} >= {"input", "communication", "update", "compute"}
+
+
+@pytest.mark.parametrize(("kind", "says"), [("Twice", "updates weights more than once"), ("Idle", "no gradients")])
+def test_what_is_not_known_to_be_taken_apart_is_unsupported(tf: Any, kind: str, says: str) -> None:
+    of = trained(tf, kind, "plain", 1)
+    make_step(of)  # which compiles the model
+    with pytest.raises(Unsupported, match=f"^the model's own train_step .*{says}.*, so that it is not known"):
+        GradientsOfTrainStep(of)(*BATCHES[0])

@@ -4,6 +4,7 @@ Each is judged before it is timed: beside the whole step's program it lacks what
 the graph optimiser has left out no more (`_judge`). What it trains then is not meant to be right.
 """
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._several_steps import several_in_a_call
 from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
+from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.plants import Planted
 from harness.engines.tensorflow.program_ops import collect_graphs, collected, goes_backward, holds_of
 from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.train_step import GradientsOfTrainStep, no_gradients
 from harness.engines.tensorflow.training import share_loss
 from harness.errors import Unsupported
 from harness.record.explain import (
@@ -34,6 +37,8 @@ from harness.trial.instruments import READ_INPUT, STEPS_A_CALL, Holds
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
 
+MAKE_THE_WHOLE_STEP = (NO_INPUT, IN_ONE_CALL)
+"""Instruments that leave out nothing of what a replica does."""
 Replica = Callable[[Any, Any], Any]
 """A replica's part of a step: (x, y) -> a number."""
 
@@ -52,6 +57,8 @@ class InstrumentLoop(CustomLoop):
         self._traced = self._plant
         """What is planted in the program; the loop's own plant may be taken out before."""
         self._instrument: Any = None
+        self._own: GradientsOfTrainStep | None = None
+        """Of a model whose own train_step makes the update as well, once parts of it are to be left out."""
         self._told = False
         """Whether what replicas add up is how they wait for each other, of those that keep gradients apart."""
         collect_graphs()
@@ -86,6 +93,8 @@ class InstrumentLoop(CustomLoop):
             batches = itertools.cycle([(self._like_gradients(), next(batches)[1])])
         if self._name in (NO_REDUCTION, BARRIER):
             _keep_apart(training.strategy, lambda: self._told)
+        if own_training(training.model) and self._name not in MAKE_THE_WHOLE_STEP:
+            self._gradients_of = self._own = GradientsOfTrainStep(training)
         self._instrument = self._step_without()
         if self._name not in READ_INPUT and self._plant.of_input:
             self._plant = Planted()
@@ -102,9 +111,9 @@ class InstrumentLoop(CustomLoop):
             return make_step(training, self._plant, self._gradients_of)
         if self._name == NO_REDUCTION:
             one_place = training.cell.strategy == "central_storage"
-            return make_step(training, self._plant, self._gradients_told if one_place else self._gradients_of)
+            return self._step_by(self._gradients_told if one_place else self._gradients_of)
         if self._name == BARRIER:
-            return make_step(training, self._plant, self._gradients_when_all_have_theirs)
+            return self._step_by(self._gradients_when_all_have_theirs)
         if self._name == IN_ONE_CALL:
             return _in_one_call(training, make_step(training, self._plant, self._gradients_of))
         parts: dict[str, Replica] = {
@@ -114,7 +123,13 @@ class InstrumentLoop(CustomLoop):
             EMPTY: _nothing,
             REDUCTION: _given_added_up,
         }
-        return _called(training, parts[self._name])
+        forward_alone = self._name == FORWARD and self._own is not None
+        return _called(training, parts[self._name], no_gradients if forward_alone else contextlib.nullcontext)
+
+    def _step_by(self, gradients_of: Any) -> Any:
+        """A step that updates weights by `gradients_of` a replica's part of a batch."""
+        update = None if self._own is None else self._own.update
+        return make_step(self._training, self._plant, gradients_of, update)
 
     def _gradients_told(self, x: Any, y: Any) -> Any:
         """With the loss a number that is made of the gradients. Where variables lie in one place only the first
@@ -164,6 +179,8 @@ class InstrumentLoop(CustomLoop):
     def _loss_of(self) -> Any:
         import tensorflow as tf
 
+        if (own := self._own) is not None:
+            return lambda x, y: own(x, y)[0]
         loss_of = share_loss(self._training, self._training.model)
         return tf.function(loss_of, jit_compile=True, autograph=False) if self._training.cell.xla else loss_of
 
@@ -204,13 +221,13 @@ def _nothing(_: Any, __: Any) -> Any:
     return tf.zeros([])
 
 
-def _called(training: "Training", replica: Replica) -> Any:
-    """`replica` through the strategy, as `make_step` does it."""
+def _called(training: "Training", replica: Replica, traced: Callable[[], Any] = contextlib.nullcontext) -> Any:
+    """`replica` through the strategy, as `make_step` does it; it is `traced` within what that gives."""
     import tensorflow as tf
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:
-        with training.placement():
+        with training.placement(), traced():
             return training.strategy.run(replica, args=(x, y))
 
     return step

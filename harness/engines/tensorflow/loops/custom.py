@@ -173,9 +173,12 @@ def make_gradients(training: "Training") -> Any:
     return tf.function(gradients_of, jit_compile=True, autograph=False) if training.cell.xla else gradients_of
 
 
-def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None) -> Any:
+def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None, update: Any = None) -> Any:
     """The training step of one global batch as a tf.function (x, y) -> each replica's share of the mean loss over the
-    batch, which `LossInShares` adds up."""
+    batch, which `LossInShares` adds up.
+
+    A model's own train_step makes the update as well, unless an `update` by gradients is given.
+    """
     import tensorflow as tf
 
     plant = plant or Planted()
@@ -184,10 +187,14 @@ def make_step(training: "Training", plant: Planted | None = None, gradients_of: 
 
     def replica_step(x: Any, y: Any) -> Any:
         loss, gradients = gradients_of(plant.before_forward(x), y)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        if update is None:
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        else:
+            update(gradients)
         return plant.after_update(loss, model.trainable_variables)
 
-    of_replica = own_replica_step(training, plant) if own_training(model) else replica_step
+    own = own_training(model) and update is None
+    of_replica = own_replica_step(training, plant) if own else replica_step
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]
     def step(x: Any, y: Any) -> Any:

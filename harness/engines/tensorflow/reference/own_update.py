@@ -15,7 +15,7 @@ from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.update import SingleDevice, summed_gradient, times_gradient
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.structures import Batch
-from harness.engines.tensorflow.train_step import begin_loss_anew, compile_as_asked, loss_of_train_step
+from harness.engines.tensorflow.train_step import begin_loss_anew, by_weight, compile_as_asked, loss_of_train_step
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.trial.judgement import NOISE_FACTOR
@@ -91,14 +91,13 @@ class OwnTrainedDevice(SingleDevice):
         import tensorflow as tf
 
         weights = self._model.trainable_variables
-        places = {id(known): place for place, weight in enumerate(weights) for known in (weight, weight.value)}
-        gradients: list[Any] = [None] * len(weights)
         if self._share.gradients is not None:
             self._refuse("updates weights more than once")
-        for gradient, weight in zip(grads, trainable_variables or weights, strict=True):
-            if id(weight) not in places:
-                self._refuse("hands the optimizer what is no trained weight of the model")
-            gradients[places[id(weight)]] = times_gradient(gradient, self._factor)
+        try:
+            given = by_weight(weights, grads, trainable_variables or weights)
+        except KeyError:
+            self._refuse("hands the optimizer what is no trained weight of the model")
+        gradients = [times_gradient(gradient, self._factor) for gradient in given]
         if not tf.inside_function() and not _same(self._trained(), self._before):
             self._refuse(f"changes trained weights before the optimizer does, {_ALONE}")
         self._share.gradients = gradients
