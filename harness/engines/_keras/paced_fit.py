@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+from harness.errors import UsageError
 from harness.protocol.engine import GATE_UPDATES, Pace
 
+_LOSS = "loss"
+"""What Keras calls the loss among what a train_step returns."""
 ENDLESS = 1 << 40
 """Steps of the one epoch; the callback ends it."""
 
@@ -24,7 +27,7 @@ def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None, a_call:
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self.left -= min(self.left, a_call)  # those of the gate are one by one
             if self.left == 0:
-                pace.end(logs["loss"])
+                pace.end(loss_in(logs, self.model.name))
                 self.windows += 1
                 if self.windows < GATE_UPDATES:
                     self.model.reset_metrics()  # Keras reports the mean since the epoch began
@@ -35,6 +38,13 @@ def paced_windows(pace: Pace, passed: Callable[[], None] = lambda: None, a_call:
                     self.model.stop_training = True
 
     return PacedWindows()
+
+
+def loss_in(returned: Any, name: str) -> Any:
+    """The loss among what a train_step of the model of that name returned; UsageError where there is none."""
+    if not isinstance(returned, dict) or _LOSS not in returned:
+        raise UsageError(f"model: '{name}': its train_step returns no '{_LOSS}', expected a dict with one")
+    return returned[_LOSS]
 
 
 def traced_by_keras(step: Callable[[Any], Any]) -> list[Any]:

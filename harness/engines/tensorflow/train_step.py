@@ -5,16 +5,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.engines._keras.paced_fit import loss_in
 from harness.engines.tensorflow.own_training import has_its_own, own_training
 from harness.engines.tensorflow.workloads import LossOfSeveral
-from harness.errors import Unsupported, UsageError
+from harness.errors import Unsupported
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.plants import Planted
     from harness.engines.tensorflow.training import Training
-
-_LOSS = "loss"
-"""What Keras calls the loss among what a train_step returns."""
 
 
 def refuse_own_compile(model: Any, loop: str) -> None:
@@ -46,10 +44,7 @@ def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
     or the mean of those since `begin_loss_anew`."""
     import tensorflow as tf
 
-    returned = model.train_step((x, y))
-    if not isinstance(returned, dict) or _LOSS not in returned:
-        raise UsageError(f"model: '{model.name}': its train_step returns no '{_LOSS}', expected a dict with one")
-    return tf.cast(returned[_LOSS], tf.float32)
+    return tf.cast(loss_in(model.train_step((x, y)), model.name), tf.float32)
 
 
 class GradientsOfTrainStep:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, paced_windows, traced_by_keras
+from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, loss_in, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
 from harness.engines.tensorflow.train_step import compile_as_asked, refuse_own_compile
@@ -75,8 +75,8 @@ class FitLoop(Loop):
         placed = self._training.source.on_device
         if placed or self._a_call > 1:
             batch = on_replicas(self._training, x, y) if placed else next(self.late_in_turn())
-            return self._step(iter([batch]))["loss"]
-        return self._step(self.late_in_turn())["loss"]
+            return loss_in(self._step(iter([batch])), self._training.model.name)
+        return loss_in(self._step(self.late_in_turn()), self._training.model.name)
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""
