@@ -4,17 +4,36 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Batch = tuple[Any, Any]
-"""(inputs, targets): each an array whose first axis is the batch, or a structure of such."""
+"""(inputs, targets): each an array whose first axis is the batch, or a structure of such, targets with weights, too."""
 Shapes = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 """Without the batch: that of one tensor, or of several by place."""
 OpenShapes = tuple[int | None, ...] | Mapping[str, tuple[int | None, ...]]
 """The same, where a size may be None: not the same for all examples."""
 Size = TypeVar("Size", int, int | None)
+PARTS = ("inputs", "targets", "weights")
+"""What an example has, the last only where each counts differently."""
 ALONE = ""
 """The place of a tensor that is in no structure."""
+
+
+class Weighted(NamedTuple):
+    """Targets, and how much the loss of each example counts [batch]: what Keras calls sample weights."""
+
+    targets: Any
+    weights: Any
+
+
+def unweighted(targets: Any) -> Any:
+    """Targets without the weights that they may have."""
+    return targets.targets if isinstance(targets, Weighted) else targets
+
+
+def as_keras_takes(x: Any, y: Any) -> tuple[Any, ...]:
+    """(inputs, targets) for a train_step of Keras': with weights they are three."""
+    return (x, *y) if isinstance(y, Weighted) else (x, y)
 
 
 def by_place(structure: Any) -> dict[str, Any]:
@@ -37,8 +56,8 @@ def only(shapes: tuple[Size, ...] | Mapping[str, tuple[Size, ...]]) -> tuple[Siz
 
 
 def parts_of(batch: Batch) -> dict[str, Any]:
-    """The parts of a batch, or of an example, as they are called: `inputs`, `inputs 'user'`, `targets`."""
-    named = zip(("inputs", "targets"), batch, strict=True)
+    """The parts of a batch, or of an example, as they are called: `inputs`, `inputs 'user'`, `targets`, `weights`."""
+    named = zip(PARTS, as_keras_takes(*batch), strict=False)
     return {called(of, place): part for of, has in named for place, part in by_place(has).items()}
 
 

@@ -19,6 +19,7 @@ from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
+from harness.engines.tensorflow.structures import unweighted
 from harness.engines.tensorflow.training import must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
@@ -101,7 +102,7 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
     loss_of(model)
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
     [(_, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
-    check_targets(model, target)
+    check_targets(model, unweighted(target))
 
 
 def _own_step(request: Request, channel: Channel) -> Outcome:

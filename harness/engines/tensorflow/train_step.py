@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines._keras.paced_fit import loss_in
 from harness.engines.tensorflow.own_training import has_its_own, own_training
+from harness.engines.tensorflow.structures import as_keras_takes
 from harness.engines.tensorflow.workloads import LossOfSeveral
 from harness.errors import Unsupported
 
@@ -44,7 +45,7 @@ def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
     or the mean of those since `begin_loss_anew`."""
     import tensorflow as tf
 
-    return tf.cast(loss_in(model.train_step((x, y)), model.name), tf.float32)
+    return tf.cast(loss_in(model.train_step(as_keras_takes(x, y)), model.name), tf.float32)
 
 
 class GradientsOfTrainStep:

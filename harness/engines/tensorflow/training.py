@@ -18,7 +18,7 @@ from harness.engines.tensorflow.own_training import must_have_a_place, own_train
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.structures import Batch, Shapes, only, stacked
+from harness.engines.tensorflow.structures import Batch, Shapes, Weighted, only, stacked, unweighted
 from harness.engines.tensorflow.workloads import (
     LossOfSeveral,
     Vocabulary,
@@ -81,7 +81,12 @@ class Training:
         import tensorflow as tf
 
         classes = self.classes if self.target_classes is None else self.target_classes
-        return [(x, tf.nest.map_structure(late_labels, y, classes)) for x, y in self.batches]
+
+        def late(y: Any) -> Any:
+            labels = tf.nest.map_structure(late_labels, unweighted(y), classes)
+            return y._replace(targets=labels) if isinstance(y, Weighted) else labels
+
+        return [(x, late(y)) for x, y in self.batches]
 
     @functools.cached_property
     def agree(self) -> Callable[[float], float]:
@@ -201,7 +206,7 @@ def build(request: Request) -> Training:
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
     batches = cached_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
     loss = loss_of(model, by_share=not cell.mesh)
-    check_targets(model, targets := batches[0][1])
+    check_targets(model, targets := unweighted(batches[0][1]))
     several = classes_of(model, targets) if isinstance(loss, LossOfSeveral) else None
     must_have_a_place(request, own_training(model))
     if stateless:
@@ -310,17 +315,25 @@ def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:
     Gradients are summed over replicas, so the loss is divided by the global batch, and what the model adds to it
     (regularisers) by the number of replicas.
     """
-    import tensorflow as tf
-
-    cell, loss_of_examples = training.cell, training.loss
 
     def loss_of(x: Any, y: Any) -> Any:
-        loss = tf.reduce_sum(loss_of_examples(y, model(x, training=True))) / cell.global_batch_size
+        loss = part_of_mean(training, y, model(x, training=True))
         if model.losses:
-            loss += added_loss(model.losses) / cell.replicas_per_update
+            loss += added_loss(model.losses) / training.cell.replicas_per_update
         return loss
 
     return loss_of
+
+
+def part_of_mean(training: Training, y: Any, outputs: Any) -> Any:
+    """What these examples add to the mean loss over the global batch, each as much as its weight says: as Keras'
+    `sum_over_batch_size` has it, which does not divide by the weights."""
+    import tensorflow as tf
+
+    losses = training.loss(unweighted(y), outputs)
+    if isinstance(y, Weighted):
+        losses *= tf.cast(y.weights, losses.dtype)
+    return tf.reduce_sum(losses) / training.cell.global_batch_size
 
 
 def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[[Any, Any], tuple[Any, list[Any]]]:

@@ -26,6 +26,17 @@ def examples() -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(arrays())
 
 
+def weighted() -> tf.data.Dataset:
+    """The same with how much each counts."""
+    weights = np.linspace(0, 3, ROWS, dtype=np.float64)
+    return tf.data.Dataset.from_tensor_slices((*arrays(), weights))
+
+
+def weighted_batches(batch_size: int, shard: tuple[int, int]) -> tf.data.Dataset:
+    index, count = shard
+    return weighted().shard(count, index).batch(batch_size, drop_remainder=True)
+
+
 def in_tuples() -> tf.data.Dataset:
     x, y = arrays()
     return tf.data.Dataset.from_tensor_slices(((x["user"], x["item"], x["features"]), (y["rating"], y["liked"])))
@@ -41,6 +52,19 @@ def without_liked() -> tf.data.Dataset:
 
 def model() -> keras.Model:
     return _model(in_dicts=True)
+
+
+def model_of_own_loss() -> keras.Model:
+    """One that computes its loss itself, by weights alone that reach it."""
+
+    class Weighing(keras.Model):
+        def compute_loss(
+            self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        ) -> Any:
+            assert sample_weight is not None
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    return _model(in_dicts=True, kind=Weighing)
 
 
 def model_of_tuples() -> keras.Model:
@@ -82,7 +106,7 @@ def misplaced_model() -> keras.Model:
     return model()
 
 
-def _model(in_dicts: bool) -> keras.Model:
+def _model(in_dicts: bool, kind: type[keras.Model] = keras.Model) -> keras.Model:
     user, item = keras.Input((), dtype="int32", name="user"), keras.Input((), dtype="int32", name="item")
     features = keras.Input((FEATURES,), name="features")
     found = [keras.layers.Embedding(USERS, 4)(user), keras.layers.Embedding(ITEMS, 4)(item), features]
@@ -90,7 +114,7 @@ def _model(in_dicts: bool) -> keras.Model:
     rating = keras.layers.Dense(1, name="rating")(hidden)
     liked = keras.layers.Dense(1, "sigmoid", name="liked")(hidden)
     inputs: Any = {"user": user, "item": item, "features": features} if in_dicts else [user, item, features]
-    made = keras.Model(inputs, {"rating": rating, "liked": liked} if in_dicts else [rating, liked])
+    made = kind(inputs, {"rating": rating, "liked": liked} if in_dicts else [rating, liked])
     made.compile(
         keras.optimizers.SGD(0.05),
         loss={"rating": "mse", "liked": "binary_crossentropy"},

@@ -1,7 +1,8 @@
 """A user's own examples, `package.module:function`: a function without arguments that returns a `tf.data.Dataset`.
 
-It gives one pass over (input, target) pairs, one example each, in an order that does not change. Shards, order, batches
-and repetition are the harness's, so that they are the same under every strategy and the gate knows each batch.
+It gives one pass over (input, target) or (input, target, weight), one example each, in an order that does not change.
+Shards, order, batches and repetition are the harness's, so that they are the same under every strategy and the gate
+knows each batch.
 """
 
 import contextlib
@@ -13,7 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.structures import ALONE, Batch, Shapes, by_place, called, one_or_several
+from harness.engines.tensorflow.structures import (
+    ALONE,
+    PARTS,
+    Batch,
+    Shapes,
+    Weighted,
+    by_place,
+    called,
+    one_or_several,
+)
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +36,7 @@ class OwnSource(Source):
 
     gives = "own"
     expected: ClassVar[str] = "expected a tf.data.Dataset of (input, target), one example each"
+    rank_of_weights: ClassVar[int] = 0
     ended: ClassVar[str] = (
         "expected examples that can be read from the first to the last as often as is asked: a generator is to be made "
         "anew for each pass"
@@ -65,7 +76,7 @@ class OwnSource(Source):
 
     def _called(self) -> "tf.data.Dataset":
         """Examples, anew."""
-        return self._returned(_fault_of_part)
+        return in_pairs(self._returned(_fault_of_part))
 
     def _returned(self, fault_of_part: Callable[[Any, bool], str | None], *given: Any) -> "tf.data.Dataset":
         """What the function returns; UsageError where it raises, or returns what no step could be taken on.
@@ -90,20 +101,34 @@ class OwnSource(Source):
 
     def _fault_of(self, spec: Any, fault_of_part: Callable[[Any, bool], str | None]) -> str | None:
         """What is wrong with an element of the structure `spec`, and what it is to be; None where nothing is."""
-        if not isinstance(spec, tuple) or len(spec) != 2:
+        if not isinstance(spec, tuple) or len(spec) not in (2, 3):
             return f"examples that are no pairs, {self.expected}"
-        for of, has in zip(("inputs", "targets"), spec, strict=True):
+        for of, has in zip(PARTS, spec, strict=False):
             parts = by_place(has)
             if not parts:
                 return f"no {of}, {self.expected}"
             for place, part in parts.items():
                 if fault := fault_of_part(part, of == "inputs"):
                     return f"{called(of, place)} {fault}"
+        shapes = [part.shape for _, part in by_place(spec[2:]).items()]
+        if any(len(shape) != self.rank_of_weights for shape in shapes) or len(shapes) > 1:
+            return f"weights of the shape {', '.join(map(str, shapes))}, expected one number an example"
         return None
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What reading an example raises, or an end before its time, becomes a UsageError; all else stays as it is."""
         return told_as_fault(self.name, self.expected, self.ended)
+
+
+def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":
+    """(input, target, weight) as (input, targets with weights); pairs as they are."""
+    import tensorflow as tf
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def paired(x: Any, y: Any, weights: Any) -> Any:
+        return x, Weighted(y, tf.nest.flatten(weights)[0])
+
+    return made.map(paired) if len(made.element_spec) == len(PARTS) else made
 
 
 def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":

@@ -1,9 +1,9 @@
 """A user's own batches, `package.module:function`: a function of a batch size and a shard that returns a
 `tf.data.Dataset`.
 
-It gives (input, target) pairs, so many examples each, of the part `index` of `count` that `shard` = (index, count)
-names. What is in a part, in which order it comes and what of it is kept is the function's; the harness takes its
-batches as they are, from the first again after the last.
+It gives (input, target) or (input, target, weight), so many examples each, of the part `index` of `count` that `shard`
+= (index, count) names. What is in a part, in which order it comes and what of it is kept is the function's; the harness
+takes its batches as they are, from the first again after the last.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.tensorflow.data.base import DataInfo
-from harness.engines.tensorflow.data.own import OwnSource, fault_of_type, of_one_shape, on_host
+from harness.engines.tensorflow.data.own import OwnSource, fault_of_type, in_pairs, of_one_shape, on_host
 from harness.engines.tensorflow.data.stages import all_stages_of
 from harness.engines.tensorflow.structures import Batch, arrays_in
 from harness.errors import Unsupported, UsageError
@@ -63,6 +63,7 @@ class OwnBatches(OwnSource):
     expected: ClassVar[str] = (
         "expected a tf.data.Dataset of (input, target) in batches: batch(batch_size, drop_remainder=True)"
     )
+    rank_of_weights: ClassVar[int] = 1
     ended: ClassVar[str] = (
         "expected a batch of each shard at least, as often as is asked: a generator is to be made anew for each pass"
     )
@@ -85,7 +86,7 @@ class OwnBatches(OwnSource):
         # How many wait is for `prefetch` to say. By TensorFlow's choice more would with each turn of another trial.
         while all_stages_of(made)[0] == "Prefetch":
             [made] = made._inputs()
-        batches: tf.data.Dataset = of_one_shape(made)
+        batches: tf.data.Dataset = of_one_shape(in_pairs(made))
         return batches
 
     def endless(self, size: int, shard: tuple[int, int]) -> "tf.data.Dataset":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops.base import Loop
 from harness.engines.tensorflow.plants import Planted, no_place, planted_in_updates
-from harness.engines.tensorflow.training import added_loss, share_gradients
+from harness.engines.tensorflow.training import added_loss, part_of_mean, share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 
@@ -145,11 +145,10 @@ def _locked_update(training: "Training", plant: Planted) -> Any:
 
 def loss_of_weights(training: "Training") -> Any:
     """Forward of one update: (trained, untrained, x, y) -> (the mean loss, untrained state afterwards)."""
-    import tensorflow as tf
 
     def loss_of(trained: Any, untrained: Any, x: Any, y: Any) -> tuple[Any, Any]:
         outputs, after, losses = training.model.call(trained, untrained, x)
-        loss = tf.reduce_sum(training.loss(y, outputs)) / training.cell.global_batch_size
+        loss = part_of_mean(training, y, outputs)
         return loss + added_loss(losses) if losses else loss, after
 
     return _compiled(training, loss_of)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines.tensorflow.executed import inspect_expanded
 from harness.engines.tensorflow.loops.base import Loop
 from harness.engines.tensorflow.mesh import DeviceMesh, layouts_of
-from harness.engines.tensorflow.training import added_loss
+from harness.engines.tensorflow.training import added_loss, part_of_mean
 from harness.protocol.engine import Pace
 from harness.record.trial import Executed
 
@@ -94,20 +94,13 @@ def make_step(training: "Training") -> Any:
         with tf.GradientTape() as tape:
             tape.watch(trained)
             outputs, _, losses = model.call(trained, untrained, x)
-            loss = loss_of_batch(training, y, outputs)
+            loss = part_of_mean(training, y, outputs)
             if losses:
                 loss += added_loss(losses)
         optimizer.apply(tape.gradient(loss, trained))
         return loss
 
     return step
-
-
-def loss_of_batch(training: "Training", y: Any, outputs: Any) -> Any:
-    """The mean loss over the global batch, without regularisation."""
-    import tensorflow as tf
-
-    return tf.reduce_sum(training.loss(y, outputs)) / training.cell.global_batch_size
 
 
 def batches(training: "Training") -> Iterator[tuple[Any, Any]]:

@@ -13,6 +13,8 @@ from harness.protocol.engine import Pace
 from harness.record.trial import Executed
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from harness.engines.tensorflow.training import Training
 
 
@@ -62,9 +64,14 @@ class Loop(ABC):
             own = tf.data.Dataset.from_tensor_slices(training.own_parts(training.late_batches)).repeat()
             endless = training.distributed_of_worker(own)
         else:
-            endless = training.distributed(tf.data.Dataset.from_tensor_slices(stacked(training.late_batches)).repeat())
+            late = tf.data.Dataset.from_tensor_slices(stacked(training.late_batches)).repeat()
+            endless = training.distributed(self._as_given(late))
         self._late = iter(endless)
         return self._late
+
+    def _as_given(self, dataset: "tf.data.Dataset") -> "tf.data.Dataset":
+        """Global batches as this loop's step takes them."""
+        return dataset
 
     @abstractmethod
     def program(self) -> Any:

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, loss_in, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
+from harness.engines.tensorflow.structures import Weighted, as_keras_takes
 from harness.engines.tensorflow.train_step import compile_as_asked, refuse_own_compile
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
 
 if TYPE_CHECKING:
+    import tensorflow as tf
+
     from harness.engines.tensorflow.training import Training
 
 
@@ -55,13 +58,17 @@ class FitLoop(Loop):
             # fit cannot take batches that lie on the devices: it gets one for its shapes, and no step sees it
             offered: Any = tf.data.Dataset.from_tensors(training.batches[0]).repeat()
         else:
-            offered = training.distributed(training.dataset())
+            offered = training.distributed(self._as_given(training.dataset()))
         paced = paced_windows(pace, a_call=self._a_call)
         if self._a_call > 1:
             model.train_function = lambda batches: self._step(self._proved_first(batches, paced.windows))
         model.fit(offered, epochs=1, steps_per_epoch=ENDLESS, verbose=0, callbacks=[paced])
         if paced.left:  # fit warns, and returns as if all were done
             raise tf.errors.OutOfRangeError(None, None, "the input ended before the last window")
+
+    def _as_given(self, dataset: "tf.data.Dataset") -> "tf.data.Dataset":
+        """Weights beside the targets."""
+        return dataset.map(as_keras_takes) if isinstance(dataset.element_spec[1], Weighted) else dataset
 
     def _proved_first(self, batches: Any, windows: int) -> Any:
         """What a call that may make several steps gets: for each of the gate's one batch, by which Keras runs the very

@@ -166,7 +166,10 @@ def _as_fit_takes_it(per_example: "PerExampleLoss") -> "PerExampleLoss":
                 return per_example(y_true, y_pred)
             if _mask_of(y_pred) is None:
                 return super().__call__(y_true, y_pred, *of_fit)
-            return tf.reduce_mean(per_example(y_true, y_pred)) / tf.distribute.get_strategy().num_replicas_in_sync
+            losses = per_example(y_true, y_pred)
+            [weights] = of_fit
+            losses = losses if weights is None else losses * tf.cast(weights, losses.dtype)
+            return tf.reduce_mean(losses) / tf.distribute.get_strategy().num_replicas_in_sync
 
         def call(self, y_true: Any, y_pred: Any) -> Any:
             return per_example(y_true, y_pred)

@@ -212,60 +212,6 @@ def test_it_is_the_same_as_fit_calls_it_which_makes_labels_floats_of_the_outputs
     assert model.evaluate(x, labels, verbose=0) == pytest.approx(expected, rel=1e-5)
 
 
-def masked(values: Any, mask: Any) -> Any:
-    """Predictions as a layer gives them that masks some of their places."""
-    import tensorflow as tf
-
-    tensor = tf.constant(values)
-    tensor._keras_mask = tf.constant(mask)
-    return tensor
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_places_that_the_output_masks_are_left_out_of_the_mean_by_every_loop(tf: Any, own: bool) -> None:  # noqa: ARG001
-    import keras
-
-    model = keras.Sequential([keras.Input((2, 4)), keras.layers.Dense(3)])
-    if own:
-        model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    labels, logits = np.stack([LABELS, LABELS[::-1]]), np.stack([LOGITS, LOGITS])
-    mask = np.array([[True, False], [True, True]])
-    each = np.stack([expected_cross_entropy(), -np.log(softmax(LOGITS)[np.arange(2), LABELS[::-1]])])
-    of_each = loss_of(model)
-    assert float(np.mean(of_each(labels, masked(logits, mask)))) == pytest.approx(each[mask].mean(), rel=1e-5)
-    by_fit: Any = keras.losses.get(of_each)
-    assert float(by_fit(labels, masked(logits, mask), None)) == pytest.approx(each[mask].mean(), rel=1e-5)
-
-
-def test_a_mask_of_places_says_nothing_of_a_loss_that_is_one_an_example(tf: Any) -> None:  # noqa: ARG001
-    import keras
-
-    model = keras.Sequential([keras.Input((2, 4)), keras.layers.Dense(3)])
-    model.compile(loss=lambda _, y_pred: keras.ops.mean(y_pred, axis=(1, 2)))
-    logits = np.stack([LOGITS, 2 * LOGITS])
-    got = loss_of(model)(LABELS, masked(logits, [[True, False], [True, True]]))
-    np.testing.assert_allclose(got, logits.mean(axis=(1, 2)), rtol=1e-6)
-
-
-def test_a_step_that_is_written_for_the_whole_batch_has_no_masked_output(model_with: Callable[..., Any]) -> None:
-    with pytest.raises(Unsupported, match="masks its output: each replica takes the mean of what its own share"):
-        loss_of(model_with(), by_share=False)(LABELS, masked(LOGITS, [True, False]))
-
-
-def test_a_masked_output_has_the_loss_that_keras_gives_it_by_itself_in_fit_and_in_a_loop_of_its_own(tf: Any) -> None:  # noqa: ARG001
-    import keras
-
-    model = keras.Sequential([keras.Input((2, 4)), keras.layers.Masking(), keras.layers.Dense(3)])
-    x, labels = np.ones((3, 2, 4), np.float32), np.array([[2, 0], [1, 1], [0, 2]], np.int32)
-    x[0, 1] = x[2] = 0
-    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    by_keras = model.evaluate(x, labels, verbose=0)
-    of_each = loss_of(model)
-    assert float(np.mean(of_each(labels, model(x)))) == pytest.approx(by_keras, rel=1e-5)
-    model.compile(loss=of_each)
-    assert model.evaluate(x, labels, verbose=0) == pytest.approx(by_keras, rel=1e-5)
-
-
 def test_a_loss_that_gives_nothing_is_told_so_in_words(model_with: Callable[..., Any]) -> None:
     model = model_with()
     model.compile(loss=lambda _, __: None)
