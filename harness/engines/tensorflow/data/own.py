@@ -37,6 +37,7 @@ class OwnSource(Source):
     gives = "own"
     expected: ClassVar[str] = "expected a tf.data.Dataset of (input, target), one example each"
     rank_of_weights: ClassVar[int] = 0
+    """One number an example."""
     ended: ClassVar[str] = (
         "expected examples that can be read from the first to the last as often as is asked: a generator is to be made "
         "anew for each pass"
@@ -110,7 +111,7 @@ class OwnSource(Source):
             for place, part in parts.items():
                 if fault := fault_of_part(part, of == "inputs"):
                     return f"{called(of, place)} {fault}"
-        shapes = [part.shape for _, part in by_place(spec[2:]).items()]
+        shapes = [part.shape for part in by_place(spec[2:]).values()]
         if any(len(shape) != self.rank_of_weights for shape in shapes) or len(shapes) > 1:
             return f"weights of the shape {', '.join(map(str, shapes))}, expected one number an example"
         return None

@@ -63,7 +63,7 @@ class OwnBatches(OwnSource):
     expected: ClassVar[str] = (
         "expected a tf.data.Dataset of (input, target) in batches: batch(batch_size, drop_remainder=True)"
     )
-    rank_of_weights: ClassVar[int] = 1
+    rank_of_weights: ClassVar[int] = 1  # a row of them
     ended: ClassVar[str] = (
         "expected a batch of each shard at least, as often as is asked: a generator is to be made anew for each pass"
     )
