@@ -35,6 +35,22 @@ def test_a_model_whose_own_compile_the_cells_would_replace_is_unsupported() -> N
         FitLoop(asked)  # type: ignore[arg-type]
 
 
+def test_the_mean_of_keras_loss_overflows_under_central_storage_which_is_unsupported(tf: Any, tmp_path: Path) -> None:
+    import keras
+
+    with tf.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0").scope():
+        model = keras.Sequential([keras.Input(SHAPE), keras.layers.Dense(CLASSES)])
+        model.compile("sgd", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    endless = tf.data.Dataset.from_tensors(BATCHES[0]).repeat()
+    told = model.fit(endless, epochs=1, steps_per_epoch=130, verbose=0).history["loss"]
+    assert not np.isfinite(told).any(), "Keras counts it right: it can be taken"
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+    of: Any = training(tf, 2, tmp_path)
+    of.request.training = cell(strategy="central_storage", replicas=2, loop="fit")
+    with pytest.raises(Unsupported, match=r"^loop 'fit': under central_storage .* use --loop custom$"):
+        FitLoop(of)
+
+
 class Paced:
     """Windows of so many steps; keeps the losses, and calls `between` before each window but the first."""
 

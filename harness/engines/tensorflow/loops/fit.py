@@ -34,6 +34,11 @@ class FitLoop(Loop):
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
         refuse_own_compile(training.model, "fit")
+        if training.cell.strategy == "central_storage" and training.cell.replicas > 1:
+            raise Unsupported(
+                "loop 'fit': under central_storage each replica adds to the one mean of Keras' loss what all have, so "
+                "that it grows with every step, and the loss is nan after a hundred or so; use --loop custom"
+            )
         self._a_call = training.cell.steps_per_execution
         if self._a_call > 1 and training.source.on_device:
             raise Unsupported(
