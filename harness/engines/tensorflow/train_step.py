@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.engines._keras.paced_fit import loss_in
 from harness.engines.tensorflow.own_training import has_its_own, own_training
@@ -48,6 +48,39 @@ def loss_of_train_step(model: Any, x: Any, y: Any) -> Any:
     return tf.cast(loss_in(model.train_step(as_keras_takes(x, y)), model.name), tf.float32)
 
 
+class HandedOver:
+    """The gradients that a model's train_step hands its optimizer, of the replica or share of each thread.
+
+    `refuse` raises, told what the step does by which they are not known.
+    """
+
+    def __init__(self, model: Any, refuse: Callable[[str], NoReturn]) -> None:
+        self._model, self._refuse = model, refuse
+        self._of_thread = threading.local()
+
+    def of_step(self, x: Any, y: Any) -> tuple[Any, list[Any]]:
+        """One call of the compiled model's train_step: its loss, and the list that `take` has given."""
+        self._of_thread.gradients = None
+        loss = loss_of_train_step(self._model, x, y)
+        if self._of_thread.gradients is None:
+            self._refuse("hands the optimizer no gradients")
+        return loss, self._of_thread.gradients
+
+    def take(self, gradients: Sequence[Any], given: Sequence[Any] | None) -> list[Any]:
+        """Of what `optimizer.apply` is called with, one a weight, in their order: None of one that is not `given`."""
+        weights = self._model.trainable_variables
+        if self._of_thread.gradients is not None:
+            self._refuse("updates weights more than once")
+        places = {id(known): place for place, weight in enumerate(weights) for known in (weight, weight.value)}
+        found: list[Any] = [None] * len(weights)
+        for gradient, weight in zip(gradients, given or weights, strict=True):
+            if id(weight) not in places:
+                self._refuse("hands the optimizer what is no trained weight of the model")
+            found[places[id(weight)]] = gradient
+        self._of_thread.gradients = found
+        return found
+
+
 class GradientsOfTrainStep:
     """Forward and backward of a replica by its model's train_step: (x, y) -> (its share of the mean loss, gradients).
 
@@ -56,35 +89,21 @@ class GradientsOfTrainStep:
 
     def __init__(self, training: "Training") -> None:
         self._training = training
-        self._of_replica = threading.local()
-        """`gradients` that the replica of this thread has handed over."""
-        training.optimizer.apply = self._take
+        self._handed = HandedOver(training.model, _not_taken_apart)
+        training.optimizer.apply = lambda grads, trainable_variables=None: self._handed.take(grads, trainable_variables)
 
     def __call__(self, x: Any, y: Any) -> tuple[Any, list[Any]]:
-        self._of_replica.gradients = None
-        loss = loss_of_train_step(self._training.model, x, y) / self._training.cell.replicas_per_update
-        if self._of_replica.gradients is None:
-            raise _not_taken_apart("hands the optimizer no gradients")
-        return loss, self._of_replica.gradients
+        loss, gradients = self._handed.of_step(x, y)
+        return loss / self._training.cell.replicas_per_update, gradients
 
     def update(self, gradients: Sequence[Any]) -> None:
         """What the optimizer does with a replica's gradients."""
         optimizer = self._training.optimizer
         type(optimizer).apply(optimizer, gradients, self._training.model.trainable_variables)
 
-    def _take(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
-        """Stands for `optimizer.apply`."""
-        weights = self._training.model.trainable_variables
-        if self._of_replica.gradients is not None:
-            raise _not_taken_apart("updates weights more than once")
-        try:
-            self._of_replica.gradients = by_weight(weights, grads, trainable_variables or weights)
-        except KeyError:
-            raise _not_taken_apart("hands the optimizer what is no trained weight of the model") from None
 
-
-def _not_taken_apart(does: str) -> Unsupported:
-    return Unsupported(f"the model's own train_step {does}, so that it is not known what its parts are")
+def _not_taken_apart(does: str) -> NoReturn:
+    raise Unsupported(f"the model's own train_step {does}, so that it is not known what its parts are")
 
 
 @contextlib.contextmanager
@@ -102,16 +121,6 @@ def no_gradients() -> Iterator[None]:
         yield
     finally:
         tf.GradientTape.gradient = asked
-
-
-def by_weight(weights: Sequence[Any], gradients: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    """The gradients of the `given` weights, or of their values, in the order of all: None of one that is not among
-    them. KeyError for what is no weight."""
-    places = {id(known): place for place, weight in enumerate(weights) for known in (weight, weight.value)}
-    found: list[Any] = [None] * len(weights)
-    for gradient, weight in zip(gradients, given, strict=True):
-        found[places[id(weight)]] = gradient
-    return found
 
 
 def own_replica_step(training: "Training", plant: "Planted") -> Callable[[Any, Any], Any]:

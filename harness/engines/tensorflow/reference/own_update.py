@@ -6,16 +6,15 @@ model's own, so what would be right has to be asked of the model, too: `settle_s
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.update import SingleDevice, summed_gradient, times_gradient
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.structures import Batch
-from harness.engines.tensorflow.train_step import begin_loss_anew, by_weight, compile_as_asked, loss_of_train_step
+from harness.engines.tensorflow.train_step import HandedOver, begin_loss_anew, compile_as_asked
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
 from harness.trial.judgement import NOISE_FACTOR
@@ -46,8 +45,7 @@ class OwnTrainedDevice(SingleDevice):
         super().__init__(training, traced and training.cell.replicas_per_update == 1)
         compile_as_asked(training, self._model, self._optimizer)
         self._lockstep = Lockstep(self._model.non_trainable_variables, lambda: self._model.metrics_variables)
-        self._share = threading.local()
-        """`gradients` that the share of this thread has handed over, None before."""
+        self._handed = HandedOver(self._model, self._refuse)
         self._factor = 1.0
         """What of its gradients counts of each share."""
         self._before: list[Array] = []
@@ -61,12 +59,9 @@ class OwnTrainedDevice(SingleDevice):
 
     def _function(self) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
         def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
-            self._share.gradients = None
             begin_loss_anew(self._model)
-            loss = loss_of_train_step(self._model, x, y) / self._replicas
-            if self._share.gradients is None:
-                self._refuse("hands the optimizer no gradients")
-            return loss, self._share.gradients
+            loss, gradients = self._handed.of_step(x, y)
+            return loss / self._replicas, gradients
 
         return gradients_of
 
@@ -90,17 +85,10 @@ class OwnTrainedDevice(SingleDevice):
         """Stands for `optimizer.apply` while shares are run."""
         import tensorflow as tf
 
-        weights = self._model.trainable_variables
-        if self._share.gradients is not None:
-            self._refuse("updates weights more than once")
-        try:
-            given = by_weight(weights, grads, trainable_variables or weights)
-        except KeyError:
-            self._refuse("hands the optimizer what is no trained weight of the model")
-        gradients = [times_gradient(gradient, self._factor) for gradient in given]
+        gradients = self._handed.take(grads, trainable_variables)
+        gradients[:] = [times_gradient(gradient, self._factor) for gradient in gradients]
         if not tf.inside_function() and not _same(self._trained(), self._before):
             self._refuse(f"changes trained weights before the optimizer does, {_ALONE}")
-        self._share.gradients = gradients
         self._lockstep.meet(self._handed_over(gradients), self._apply_together)
 
     def _apply_together(self, of_shares: list[Any]) -> None:
@@ -176,7 +164,7 @@ class OwnTrainedDevice(SingleDevice):
     def _subject(self) -> str:
         return f"the model's own {own_training(self._model)}"
 
-    def _refuse(self, does: str) -> None:
+    def _refuse(self, does: str) -> NoReturn:
         self._lockstep.refuse(f"{self._subject} {does}, so that the reference cannot make the same update")
 
 
