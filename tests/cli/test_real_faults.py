@@ -39,7 +39,7 @@ def sick_models(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Every planted model beside a healthy one, in one sweep."""
     folder = tmp_path_factory.mktemp("models")
     models = ",".join(["mlp", *(f"tests.planted:{name}_model" for name in MODELS)])
-    flags = ["--strategy", "none", "--replicas", "1", "--model", models, "--timeout", "8"]
+    flags = ["--strategy", "none", "--replicas", "1", "--model", models, "--timeout", "20"]
     done = run("sweep", *SMALL, *flags, folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")

@@ -350,7 +350,7 @@ def rows_read(folder: Path) -> dict[tuple[str, ...], list[int]]:
 
 
 def test_a_function_whose_tenth_batch_never_comes_is_a_timeout_with_its_phase(folder: Path) -> None:
-    asked = [*(flag for flag in ASKED if not flag.startswith("--timeout")), "--timeout=4", "--strategy=none"]
+    asked = [*(flag for flag in ASKED if not flag.startswith("--timeout")), "--timeout=20", "--strategy=none"]
     hanging = ["--replicas=1", "--model=own_table:model", "--data=own_table:tenth_hangs"]
     run("sweep", *asked, *hanging, folder=folder)
     trials = only_run(folder / "results").trials
