@@ -83,9 +83,9 @@ def test_what_is_wrong_is_in_no_ranking_and_what_is_right_is(wrong_ops: Run) -> 
         ("late_doubling_model", "wrong_result", "late: after update"),
         ("hungry_model", "out_of_memory", "OOM when allocating tensor"),
         ("crashing_model", "crashed", "ended by SIGSEGV during build"),
-        ("hanging_model", "timeout", "no sign of life within 8 s during build"),
+        ("hanging_model", "timeout", "no sign of life within 20 s during build"),
         ("late_crash_model", "crashed", "ended by SIGKILL during steady"),
-        ("late_hang_model", "timeout", "no sign of life within 8 s during steady"),
+        ("late_hang_model", "timeout", "no sign of life within 20 s during steady"),
     ],
 )
 def test_a_model_that_fails_is_a_record_with_its_status_phase_and_reason(
