@@ -20,7 +20,8 @@ ALONE = ""
 
 
 class Weighted(NamedTuple):
-    """Targets, and how much the loss of each example counts [batch]: what Keras calls sample weights."""
+    """Targets, and how much the loss of each example counts [batch], or of each of its places [batch, ...], such as the
+    tokens of a text: what Keras calls sample weights."""
 
     targets: Any
     weights: Any

@@ -15,11 +15,12 @@ from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.limits import run_limits
 from harness.engines.tensorflow.own_reference import build_step
 from harness.engines.tensorflow.own_step import OwnStep
+from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.structures import unweighted
+from harness.engines.tensorflow.structures import Weighted, unweighted
 from harness.engines.tensorflow.training import must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
@@ -101,8 +102,10 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
         return
     loss_of(model)
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
-    [(_, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
+    [(x, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
     check_targets(model, unweighted(target))
+    if isinstance(target, Weighted) and target.weights.ndim > 1 and not own_training(model):
+        loss_of(model).weighted(target.targets, model(x), target.weights)
 
 
 def _own_step(request: Request, channel: Channel) -> Outcome:

@@ -330,9 +330,8 @@ def part_of_mean(training: Training, y: Any, outputs: Any) -> Any:
     `sum_over_batch_size` has it, which does not divide by the weights."""
     import tensorflow as tf
 
-    losses = training.loss(unweighted(y), outputs)
-    if isinstance(y, Weighted):
-        losses *= tf.cast(y.weights, losses.dtype)
+    weighted = isinstance(y, Weighted)
+    losses = training.loss.weighted(y.targets, outputs, y.weights) if weighted else training.loss(y, outputs)
     return tf.reduce_sum(losses) / training.cell.global_batch_size
 
 

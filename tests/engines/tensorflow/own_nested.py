@@ -37,6 +37,17 @@ def weighted_batches(batch_size: int, shard: tuple[int, int]) -> tf.data.Dataset
     return weighted().shard(count, index).batch(batch_size, drop_remainder=True)
 
 
+def tagged() -> tf.data.Dataset:
+    """Tokens, those that follow, and how much each of these counts, some not at all."""
+    words = np.random.default_rng(3).integers(9, size=(ROWS, WORDS + 1), dtype=np.int32)
+    weights = np.linspace(0, 3, ROWS * WORDS).reshape(ROWS, WORDS) * (words[:, 1:] > 2)
+    return tf.data.Dataset.from_tensor_slices((words[:, :-1], words[:, 1:], weights))
+
+
+def tagger() -> keras.Model:
+    return keras.Sequential([keras.Input((WORDS,), dtype="int32"), keras.layers.Embedding(9, 4), keras.layers.Dense(9)])
+
+
 def in_tuples() -> tf.data.Dataset:
     x, y = arrays()
     return tf.data.Dataset.from_tensor_slices(((x["user"], x["item"], x["features"]), (y["rating"], y["liked"])))

@@ -37,7 +37,7 @@ class OwnSource(Source):
     gives = "own"
     expected: ClassVar[str] = "expected a tf.data.Dataset of (input, target), one example each"
     rank_of_weights: ClassVar[int] = 0
-    """One number an example."""
+    """Of one number an example."""
     ended: ClassVar[str] = (
         "expected examples that can be read from the first to the last as often as is asked: a generator is to be made "
         "anew for each pass"
@@ -112,8 +112,11 @@ class OwnSource(Source):
                 if fault := fault_of_part(part, of == "inputs"):
                     return f"{called(of, place)} {fault}"
         shapes = [part.shape for part in by_place(spec[2:]).values()]
-        if any(len(shape) != self.rank_of_weights for shape in shapes) or len(shapes) > 1:
-            return f"weights of the shape {', '.join(map(str, shapes))}, expected one number an example"
+        targets = [part.shape for part in by_place(spec[1]).values()]
+        fit = (len(s) >= self.rank_of_weights and any(s == of[: len(s)] for of in targets) for s in shapes)
+        if len(shapes) > 1 or not all(fit):
+            told = ", ".join(map(str, shapes))
+            return f"weights of the shape {told}, expected one number an example, or one for each place of its target"
         return None
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
@@ -212,7 +215,10 @@ def _fault_of_part(spec: Any, may_vary: bool) -> str | None:
     if not isinstance(spec, tf.TensorSpec | tf.RaggedTensorSpec):
         return f"in a {type(spec).__name__}, expected dense tensors, ragged ones, or dicts and tuples of these"
     if isinstance(spec, tf.RaggedTensorSpec) and not may_vary:
-        return "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense"
+        return (
+            "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense, weights "
+            "of 0 leave it out"
+        )
     if spec.shape.rank is None or not (may_vary or spec.shape.is_fully_defined()):
         return (
             f"of the shape {spec.shape}, expected a known one (tf.ensure_shape tells it), unbatched: batch() is the "

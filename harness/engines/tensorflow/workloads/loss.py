@@ -1,7 +1,7 @@
 """The loss of a model, one number an example: the step sums and divides by the global batch itself."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.engines.tensorflow.structures import ALONE, by_place
 from harness.engines.tensorflow.workloads.shapes import output_names, shapes_of
@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
-    PerExampleLoss = Callable[[Any, Any], tf.Tensor]
+
+class PerExampleLoss(Protocol):
+    """(y_true [batch, ...], y_pred [batch, ...]) -> [batch] float32, without reduction."""
+
+    def __call__(self, y_true: Any, y_pred: Any) -> "tf.Tensor":
+        """One value an example."""
+
+    def weighted(self, y_true: Any, y_pred: Any, weights: Any) -> "tf.Tensor":
+        """The same times `weights`, one an example [batch], or one for each place of its loss [batch, ...]. Raises
+        UsageError where they are of other places."""
 
 
-def loss_of(model: "keras.Model", by_share: bool = True) -> "PerExampleLoss":
-    """The function (y_true [batch, ...], y_pred [batch, ...]) -> [batch] float32, without reduction.
+def loss_of(model: "keras.Model", by_share: bool = True) -> PerExampleLoss:
+    """The loss that a model is trained by, one value an example.
 
     A compiled model brings its own loss; class numbers are one-hot encoded for the categorical ones. Any other
     model gets sparse categorical cross-entropy, on logits unless the model ends in a softmax. Axes beyond the batch
@@ -59,20 +68,22 @@ def _of_classes(loss: Callable[..., Any] | None) -> bool:
     return loss is None or is_sparse or _wants_one_hot(loss) or not _is_of_keras(loss)
 
 
-def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share: bool) -> "PerExampleLoss":
-    """The loss of one output, which is the model's `own` or cross-entropy."""
+def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share: bool) -> Callable[..., Any]:
+    """The loss of one output, which is the model's `own` or cross-entropy: (y_true, y_pred, weights of its places where
+    there are such) -> [batch]."""
     import keras
     import tensorflow as tf
 
     one_hot, from_logits = own is not None and _wants_one_hot(own), own is None and not _ends_in_softmax(model)
 
-    def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor") -> "tf.Tensor":
+    def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor", weights: "tf.Tensor | None" = None) -> "tf.Tensor":
         mask = _mask_of(y_pred)
         if mask is not None and not by_share:
             raise _masked(model.name)
         y_pred = tf.cast(y_pred, tf.float32)
         if own is None:
             values = keras.losses.sparse_categorical_crossentropy(y_true, y_pred, from_logits=from_logits)
+            values = _of_places(values, weights, model.name)
             return values if values.shape.rank == 1 else _mean_of_each(_unmasked(values, mask))
         of_classes = len(y_true.shape) < len(y_pred.shape)
         if of_classes and one_hot:
@@ -83,6 +94,7 @@ def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share:
         if given is None:
             raise UsageError(f"model: '{model.name}': its loss gives None, expected one value an example; return them")
         values = _one_each(tf.cast(given, tf.float32), y_pred, model.name, known=_is_of_keras(own))
+        values = _of_places(values, weights, model.name)
         return _mean_of_each(_unmasked(values, mask))
 
     return per_example
@@ -112,10 +124,21 @@ class LossOfSeveral:
     def __call__(self, y_true: Any, y_pred: Any) -> Any:
         import tensorflow as tf
 
+        return tf.add_n([loss(*pair) for loss, pair in self._pairs(y_true, y_pred)])
+
+    def weighted(self, y_true: Any, y_pred: Any, weights: Any) -> Any:
+        """As PerExampleLoss has it, with the same weights for each output."""
+        import tensorflow as tf
+
+        return tf.add_n([loss.weighted(*pair, weights) for loss, pair in self._pairs(y_true, y_pred)])
+
+    def _pairs(self, y_true: Any, y_pred: Any) -> Iterator[tuple[PerExampleLoss, tuple[Any, Any]]]:
+        """Each loss that there is, with its target and prediction."""
         targets, predictions = by_place(y_true), by_place(y_pred)
         places = target_places(self._model, self._outputs, targets)
-        pairs = zip(self._outputs, self.each, strict=True)
-        return tf.add_n([loss(targets[places[at]], predictions[at]) for at, loss in pairs if loss is not None])
+        for at, loss in zip(self._outputs, self.each, strict=True):
+            if loss is not None:
+                yield loss, (targets[places[at]], predictions[at])
 
 
 def _of_each(model: "keras.Model", outputs: list[str], key: str, given: Any) -> list[Any]:
@@ -139,13 +162,13 @@ def _of_each(model: "keras.Model", outputs: list[str], key: str, given: Any) -> 
     return [found.get(place) for place in outputs]
 
 
-def _of_one(model: "keras.Model", loss: Any, weight: float | None, by_share: bool) -> "PerExampleLoss":
+def _of_one(model: "keras.Model", loss: Any, weight: float | None, by_share: bool) -> PerExampleLoss:
     """A loss that was given at `compile` for one of several outputs, times its weight."""
     per_example = _per_example(model, _unreduced(loss), by_share)
     if weight is None:
         return _as_fit_takes_it(per_example)
     times: float = weight
-    return _as_fit_takes_it(lambda y_true, y_pred: times * per_example(y_true, y_pred))
+    return _as_fit_takes_it(lambda *given: times * per_example(*given))
 
 
 def _masked(name: str) -> Unsupported:
@@ -155,8 +178,9 @@ def _masked(name: str) -> Unsupported:
     )
 
 
-def _as_fit_takes_it(per_example: "PerExampleLoss") -> "PerExampleLoss":
-    """`per_example`, which Keras' `fit` can be given too: Keras would apply a mask to what it is applied to already."""
+def _as_fit_takes_it(per_example: Callable[..., Any]) -> PerExampleLoss:
+    """`per_example`, which Keras' `fit` can be given too: Keras would apply a mask, and weights of places, to what is
+    their mean already."""
     import keras
     import tensorflow as tf
 
@@ -164,17 +188,36 @@ def _as_fit_takes_it(per_example: "PerExampleLoss") -> "PerExampleLoss":
         def __call__(self, y_true: Any, y_pred: Any, *of_fit: Any) -> Any:
             if not of_fit:
                 return per_example(y_true, y_pred)
-            if _mask_of(y_pred) is None:
-                return super().__call__(y_true, y_pred, *of_fit)
-            losses = per_example(y_true, y_pred)
             [weights] = of_fit
-            losses = losses if weights is None else losses * tf.cast(weights, losses.dtype)
+            if _mask_of(y_pred) is None and (weights is None or len(weights.shape) == 1):
+                return super().__call__(y_true, y_pred, weights)
+            losses = per_example(y_true, y_pred) if weights is None else self.weighted(y_true, y_pred, weights)
             return tf.reduce_mean(losses) / tf.distribute.get_strategy().num_replicas_in_sync
+
+        def weighted(self, y_true: Any, y_pred: Any, weights: Any) -> Any:
+            if len(weights.shape) > 1:
+                return per_example(y_true, y_pred, weights)
+            losses = per_example(y_true, y_pred)
+            return losses * tf.cast(weights, losses.dtype)
 
         def call(self, y_true: Any, y_pred: Any) -> Any:
             return per_example(y_true, y_pred)
 
     return LossOfEach(name="per_example")
+
+
+def _of_places(values: "tf.Tensor", weights: "tf.Tensor | None", name: str) -> "tf.Tensor":
+    """`values` of places times their `weights`, where there are such. UsageError where these are of other places."""
+    import tensorflow as tf
+
+    if weights is None:
+        return values
+    if not values.shape.is_compatible_with(weights.shape):
+        raise UsageError(
+            f"model: '{name}': an example has weights of the shape {tuple(weights.shape[1:])} and a loss of the shape "
+            f"{tuple(values.shape[1:])}, expected one number an example, or weights of the loss's shape"
+        )
+    return values * tf.cast(weights, values.dtype)
 
 
 def _mask_of(y_pred: "tf.Tensor") -> "tf.Tensor | None":

@@ -9,7 +9,7 @@ import pytest
 from harness.engines.tensorflow.structures import Weighted
 from harness.engines.tensorflow.training import part_of_mean
 from harness.engines.tensorflow.workloads import loss_of
-from harness.errors import Unsupported
+from harness.errors import Unsupported, UsageError
 from tests.engines.tensorflow.workloads.test_loss import LABELS, LOGITS, expected_cross_entropy, softmax
 
 
@@ -99,3 +99,30 @@ def test_an_example_some_of_whose_places_are_masked_counts_by_its_weight_in_ever
     by_loop = part(of_each, Weighted(labels, weights), outputs)
     assert by_loop == pytest.approx(float(np.mean(of_each(labels, outputs) * weights)), rel=1e-5)
     assert float(keras.losses.get(of_each)(labels, outputs, weights)) == pytest.approx(by_loop, rel=1e-5)
+
+
+@pytest.mark.parametrize("masks", [True, False])
+def test_each_place_counts_as_much_as_its_weight_says_as_it_does_to_keras(tf: Any, masks: bool) -> None:  # noqa: ARG001
+    import keras
+
+    between = keras.layers.Masking() if masks else keras.layers.Activation("relu")
+    model = keras.Sequential([keras.Input((2, 4)), between, keras.layers.Dense(3)])
+    x, labels = np.ones((3, 2, 4), np.float32), np.array([[2, 0], [1, 1], [0, 2]], np.int32)
+    x[0, 1] = 0
+    weights = np.array([[0.5, 3], [0, 1], [2, 0.25]], np.float64)
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    by_keras = model.evaluate(x, labels, sample_weight=weights, verbose=0)
+    of_each = loss_of(model)
+    assert part(of_each, Weighted(labels, weights), model(x)) == pytest.approx(by_keras, rel=1e-5)
+    model.compile(loss=of_each)
+    assert model.evaluate(x, labels, sample_weight=weights, verbose=0) == pytest.approx(by_keras, rel=1e-5)
+
+
+def test_weights_of_places_that_a_loss_does_not_have_are_refused(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile(loss="mse")
+    targets = np.ones((2, 3), np.float32)
+    with pytest.raises(UsageError, match=r"has weights of the shape \(3,\) and a loss of the shape \(\), expected"):
+        loss_of(model).weighted(targets, model(np.ones((2, 4), np.float32)), targets)
