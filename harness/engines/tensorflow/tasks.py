@@ -100,12 +100,12 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
         with contextlib.suppress(Unsupported):  # its trials say so
             refuse_several(model.name, *shapes_of(model), source)
         return
-    loss_of(model)
+    loss = loss_of(model)
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
     [(x, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
     check_targets(model, unweighted(target))
     if isinstance(target, Weighted) and target.weights.ndim > 1 and not own_training(model):
-        loss_of(model).weighted(target.targets, model(x), target.weights)
+        loss.weighted(target.targets, model(x), target.weights)
 
 
 def _own_step(request: Request, channel: Channel) -> Outcome:

@@ -216,8 +216,8 @@ def _fault_of_part(spec: Any, may_vary: bool) -> str | None:
         return f"in a {type(spec).__name__}, expected dense tensors, ragged ones, or dicts and tuples of these"
     if isinstance(spec, tf.RaggedTensorSpec) and not may_vary:
         return (
-            "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense, weights "
-            "of 0 leave it out"
+            "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense, and weights "
+            "of 0 leave the padding out"
         )
     if spec.shape.rank is None or not (may_vary or spec.shape.is_fully_defined()):
         return (

@@ -256,6 +256,9 @@ def test_only_examples_whose_number_is_known_are_kept_in_memory(name: str, kept:
     assert len(batches_of(name, 8, 4)) == 4
 
 
+WEIGHTS_EXPECTED = "expected one number an example, or one for each place of its target"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -267,8 +270,8 @@ def test_only_examples_whose_number_is_known_are_kept_in_memory(name: str, kept:
         ("raises", r"^data: 'own_examples:raises' raised RuntimeError: no such table; expected a tf\.data\.Dataset"),
         ("arrays", r"^data: 'own_examples:arrays' returned builtins\.tuple, expected a tf\.data\.Dataset of \(input"),
         ("inputs_only", r"^data: 'own_examples:inputs_only' gives examples that are no pairs, expected"),
-        ("weighted_apart", r"gives weights of the shape \(3,\), expected one number an example, or one for each place"),
-        ("weighted_twice", r"gives weights of the shape \(\), \(\), expected one number an example, or one for each"),
+        ("weighted_apart", rf"gives weights of the shape \(3,\), {WEIGHTS_EXPECTED}$"),
+        ("weighted_twice", rf"gives weights of the shape \(\), \(\), {WEIGHTS_EXPECTED}$"),
         ("named", r"inputs of the shape \{'left': \(3,\), 'right': \(\)\} and the model takes \(3,\), expected"),
         ("nothing_given", r"gives no inputs, expected a tf\.data\.Dataset of \(input, target\)"),
         (
