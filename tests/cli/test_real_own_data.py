@@ -54,6 +54,9 @@ MODULE = """
     def targets():
         return made_of(X, Y / 2)
 
+    def weighed():
+        return tf.data.Dataset.from_tensor_slices((X, X / 2, X / 8))
+
     def raises():
         return made_of(X, Y[:-1])
 
@@ -232,6 +235,13 @@ def test_data_that_no_step_could_be_taken_on_are_bad_usage_and_nothing_is_writte
     code, said = swept(folder, data)
     assert (code, said.count("\n")) == (2, 1)
     assert says in said
+    assert not (folder / "results").exists()
+
+
+def test_weights_of_places_that_the_loss_has_not_are_bad_usage_and_nothing_is_written(folder: Path) -> None:
+    code, said = swept(folder, "weighed", model="own_table:regression")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "an example has weights of the shape (2,) and a loss of the shape (), expected one number an example" in said
     assert not (folder / "results").exists()
 
 
