@@ -145,13 +145,24 @@ class Features(RecordModel):
             raise ValueError(f"input and target are the same feature '{self.input.feature}'")
         if self.target is None and self.kind != "text":
             raise ValueError("target is missing, the feature that holds the class")
-        if (
-            self.target is not None
-            and self.kind != "own"
-            and (self.target.encoding, self.target.shape) != ("int64", [])
-        ):
-            raise ValueError(f"the target of {self.kind} is a class: encoding int64, without a shape")
+        is_class = self.target is None or (self.target.encoding, self.target.shape) == ("int64", [])
+        if self.kind != "own" and not (is_class or self.numbers):
+            of_class = "is a class: encoding int64, without a shape"
+            if self.kind == "table":
+                raise ValueError(
+                    f"the target of a table {of_class}, or numbers: encoding float, with a shape such as [1], and no "
+                    "classes"
+                )
+            raise ValueError(f"the target of {self.kind} {of_class}")
         return self
+
+    @property
+    def numbers(self) -> int:
+        """Of a table whose targets are no classes, how many numbers each is; else 0."""
+        target = self.target
+        if self.kind != "table" or self.classes or target is None or target.encoding != "float":
+            return 0
+        return (target.shape[0] or 0) if len(target.shape) == 1 else 0
 
 
 def _kind_of(encoding: object, shape: list[Any]) -> str:

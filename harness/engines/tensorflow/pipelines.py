@@ -329,7 +329,7 @@ def feed_of(request: Request) -> Feed:
     devices = device_kinds()[cell.device].set_up(request)
     source = source_of(cell, Path(request.data_dir))
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
-    model = workload.build(workload.input_shape or (), info.classes)
+    model = workload.build(workload.input_shape or (), info.outputs)
     return Feed(request, cell, devices, source, info, *taken_by(model, workload, source, info))
 
 

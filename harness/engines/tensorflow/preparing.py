@@ -78,7 +78,9 @@ def describe(source: Source, data_dir: Path) -> Features:
     return Features(
         kind=source.gives,
         input=_input(source, info, x),
-        target=_of_numbers("label" if source.gives != "own" else "target", y, y.shape) if info.labelled else None,
+        target=_of_numbers("target" if source.gives == "own" or info.numbers else "label", y, y.shape)
+        if info.labelled
+        else None,
         classes=info.classes,
         vocabulary=info.vocabulary,
         examples=info.examples or _counted(source.name, dataset),

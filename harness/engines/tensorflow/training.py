@@ -199,7 +199,7 @@ def build(request: Request) -> Training:
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     with placement(cell, devices):
         stateless = bool(cell.mesh) or (cell.asynchronous and cell.updates == "locked")
-        model, optimizer = build_model(workload, cell, info.classes, request.seed, None if stateless else strategy)
+        model, optimizer = build_model(workload, cell, info.outputs, request.seed, None if stateless else strategy)
     must_have_weights(model, cell.model)
     if workload.input_shape is None:
         source = source.for_model(model)
@@ -222,12 +222,24 @@ def must_have_weights(model: Any, name: str) -> None:
 
 
 def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:
-    """The model by its name, with inputs of the data's shape where that is not its own to choose: a table has its
-    columns. And what the data are."""
+    """The model by its name, as the data have it where that is not its own to choose: a table has its columns, and
+    numbers are learnt by the mean squared error. And what the data are."""
     workload, info = load_workload(model), source.info(data_dir)
     if source.gives != "table" or not workload.input_shape:
         return workload, info
-    return replace(workload, input_shape=tuple(size for size in only(info.shape) if size is not None)), info
+    columns = tuple(size for size in only(info.shape) if size is not None)
+    return replace(workload, input_shape=columns, build=_of_numbers(workload) if info.numbers else workload.build), info
+
+
+def _of_numbers(workload: Workload) -> Callable[[tuple[int, ...], int], Any]:
+    """How its model is built for targets that are numbers."""
+
+    def build(input_shape: tuple[int, ...], outputs: int) -> Any:
+        model = workload.build(input_shape, outputs)
+        model.compile(optimizer=None, loss="mean_squared_error")  # the cell says by which optimizer
+        return model
+
+    return build
 
 
 def taken_by(model: Any, workload: Workload, source: Source, info: DataInfo) -> tuple[Shapes, int, Vocabulary | None]:

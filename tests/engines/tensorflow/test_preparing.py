@@ -122,6 +122,7 @@ def prepared(tf: Any, tmp_path: Path) -> Prepared:  # noqa: ARG001
         ("digits", "images", "raw"),
         ("photographs:5", "images", "image"),
         ("iris", "table", "float"),
+        ("linnerud", "table", "float"),
         *((f"own_pairs:of_{kind}", "own", "raw") for kind in ("int8", "bool", "int16", "float16", "float64")),
         *((f"own_pairs:of_{kind}", "own", "int64") for kind in ("int32", "uint32")),
         ("own_pairs:uncounted", "own", "float"),

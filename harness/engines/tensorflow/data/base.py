@@ -22,7 +22,8 @@ class DataInfo:
     """`shape` is that of an example's input, of several inputs that of each; of text it is (bytes of a piece,). Of
     images it is (height, width, channels), where height and width are None if they differ in size.
 
-    Labels run from 0 to `classes` - 1; 0 is not known. `examples` is how many there are in one pass, None where nobody
+    Labels run from 0 to `classes` - 1; 0 is not known. Where a target is no label but numbers, it has the shape
+    (`numbers`,). `examples` is how many there are in one pass, None where nobody
     knows before its end. Tokens of text run from 0 to `vocabulary` - 1; 0 is not known, or no text. Text that is not
     `labelled` has no classes: its targets are the next tokens.
     """
@@ -32,6 +33,12 @@ class DataInfo:
     examples: int | None
     vocabulary: int = 0
     labelled: bool = True
+    numbers: int = 0
+
+    @property
+    def outputs(self) -> int:
+        """How many a model has that is built for them."""
+        return self.numbers or self.classes
 
 
 def length_of(dataset: "tf.data.Dataset") -> int:

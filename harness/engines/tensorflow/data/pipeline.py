@@ -18,6 +18,7 @@ from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
 from harness.spec.pipeline import Cut
 from harness.trial.examples import GATE_SEED, shifted
+from harness.visible import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -235,6 +236,11 @@ def _checked(
         check_tokens(source.name, info, only(input_shape), vocabulary)
     else:
         check_input_shape(only(input_shape))
+    if info.numbers not in (0, classes):
+        raise UsageError(
+            f"data: '{source.name}' gives targets of {plural(info.numbers, 'number')} and the model has "
+            f"{plural(classes, 'output')}, expected as many"
+        )
     labels = max(classes, 2)  # one output is a binary classifier
     if info.classes > labels:
         raise UsageError(
@@ -265,7 +271,7 @@ def _fitting(
     source: Source, input_shape: Shapes, vocabulary: "Vocabulary | None"
 ) -> "Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]":
     """The function that makes of (input, target), or of many, what the model wants: an image as float32 [*input_shape]
-    and its class as int32 [], text as tokens."""
+    and its class as int32 [], text as tokens, of a row numbers as they are."""
     import tensorflow as tf
 
     shape = only(input_shape)
@@ -275,7 +281,8 @@ def _fitting(
         x = source.decoded(x) if source.encoded else x
         if vocabulary is not None:
             return cut(x, y, shape[0], vocabulary.next_token)
-        return (fit(x, shape) if source.gives == "images" else x), tf.cast(y, tf.int32)
+        x = fit(x, shape) if source.gives == "images" else x
+        return x, y if source.gives == "table" and y.dtype.is_floating else tf.cast(y, tf.int32)
 
     made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both
     return made

@@ -57,9 +57,8 @@ class TfrecordSource(Source):
         features = self.features
         whole = features.examples if len(self._shards) == len(features.shards) else None
         count = whole or sum(shard.examples for shard in self._shards) or None
-        return DataInfo(
-            tuple(features.input.shape), features.classes, count, features.vocabulary, features.target is not None
-        )
+        shape, labelled = tuple(features.input.shape), features.target is not None
+        return DataInfo(shape, features.classes, count, features.vocabulary, labelled, features.numbers)
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
         """(input, target): images still to be decoded, other inputs as the model is to have them."""

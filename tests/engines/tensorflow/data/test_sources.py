@@ -59,8 +59,10 @@ def test_preloading_starts_no_thread_and_no_runtime_and_leaves_out_what_no_trial
 def test_only_synthetic_data_stay_on_the_device_and_fit_every_model() -> None:
     assert {name: source.gives for name, source in sources().items()} == {
         "breast_cancer": "table",
+        "diabetes": "table",
         "digits": "images",
         "iris": "table",
+        "linnerud": "table",
         "photographs": "images",
         "synthetic": "anything",
         "text": "text",

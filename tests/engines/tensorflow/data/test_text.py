@@ -75,6 +75,31 @@ def test_a_table_is_scikit_learns_with_columns_of_one_scale_and_classes_mixed(tf
     assert len(set(y[:20])) == info.classes
 
 
+@pytest.mark.parametrize("name", ["diabetes", "linnerud"])
+def test_a_table_of_numbers_is_scikit_learns_with_targets_of_one_scale_too(tf: Any, name: str) -> None:  # noqa: ARG001
+    import sklearn.datasets
+
+    theirs = getattr(sklearn.datasets, f"load_{name}")()
+    targets = theirs.target.reshape(len(theirs.data), -1)
+    info = load_source(name).info(Path())
+    assert info == DataInfo((theirs.data.shape[1],), 0, len(theirs.data), numbers=targets.shape[1])
+    [(x, y)] = gate_batches(load_source(name), Path(), info.shape, info.numbers, len(theirs.data), 1)
+    both = np.hstack([x, y])
+    assert both.dtype == np.float32
+    np.testing.assert_allclose(both.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(both.std(axis=0), 1, atol=1e-5)
+    correlated = np.corrcoef(np.hstack([theirs.data, targets]), rowvar=False)
+    np.testing.assert_allclose(np.corrcoef(both, rowvar=False), correlated, atol=1e-5)
+
+
+def test_a_model_of_another_number_of_outputs_than_a_table_has_is_refused(tf: Any) -> None:  # noqa: ARG001
+    with pytest.raises(
+        UsageError,
+        match=r"^data: 'linnerud' gives targets of 3 numbers and the model has 1 output, expected as many$",
+    ):
+        gate_batches(load_source("linnerud"), Path(), (3,), 1, 8, 1)
+
+
 def test_a_batch_larger_than_a_table_has_no_row_twice(tf: Any) -> None:  # noqa: ARG001
     [(x, _)] = gate_batches(load_source("wine"), Path(), (13,), 3, 400, 1)
     assert len(np.unique(x, axis=0)) == 400

@@ -25,6 +25,7 @@ IMAGES = {
 }
 LABEL = {"feature": "label", "encoding": "int64"}
 ROWS = {"input": {"feature": "row", "encoding": "float", "shape": [3]}, "target": LABEL, "classes": 4}
+PRICES = {"input": ROWS["input"], "target": {"feature": "price", "encoding": "float", "shape": [2]}}
 TOKENS = {"input": {"feature": "tokens", "encoding": "int64", "shape": [6]}, "target": LABEL}
 Made = Callable[..., Source]
 
@@ -68,6 +69,7 @@ def made(tf: Any, tmp_path: Path) -> Made:
                 for k in range(number * count, (number + 1) * count):
                     values = {
                         "row": np.full(3, k, np.float32),
+                        "price": np.array([k, -k], np.float32),
                         "tokens": np.arange(k, k + 6),
                         "pixels": [bytes([k] * 12)],
                     }
@@ -103,6 +105,10 @@ def test_what_the_input_looks_like_decides_what_is_done_with_it(made: Made, tmp_
     x, y = next(iter(pipeline(table, tmp_path, (3,), 4, 8, seed=1)))
     assert (x.dtype.name, y.dtype.name) == ("float32", "int32")
     assert sorted(x.numpy()[:, 0]) == list(range(8))
+    prices = made(PRICES)
+    assert (prices.gives, prices.info(tmp_path)) == ("table", DataInfo((3,), 0, None, numbers=2))
+    x, y = next(iter(pipeline(prices, tmp_path, (3,), 2, 8, seed=1)))
+    np.testing.assert_array_equal(y, np.outer(x[:, 0], [1, -1]))
     raw = {"input": {"feature": "pixels", "encoding": "raw", "shape": [2, 2, 3]}, "target": LABEL}
     pixels = made(raw)
     assert pixels.gives == "images"
@@ -211,6 +217,7 @@ def test_features_that_do_not_fit_are_told_in_one_line(
         (json.dumps({**ROWS, "input": {**ROWS["input"], "shape": [None]}}), "every size of the shape of 'row' must be"),
         (json.dumps({**ROWS, "target": None}), "target is missing"),
         (json.dumps({**ROWS, "target": ROWS["input"]}), "input and target are the same feature 'row'"),
+        (json.dumps(ROWS | {"target": PRICES["target"]}), "target of a table is a class: .*, or numbers: encoding"),
     ],
 )
 def test_a_description_that_is_missing_or_nonsense_is_told_with_the_key(

@@ -32,6 +32,8 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         ("mlp", "breast_cancer", "sgd"),
         ("mlp", "breast_cancer", "lamb(clipnorm=1,weight_decay=0.01)"),
         ("mlp", "breast_cancer", "muon(learning_rate=0.01,decay_steps=1000)"),
+        ("mlp", "diabetes", "adam"),
+        ("mlp", "linnerud", "sgd"),
     ],
 )
 def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: str, data: str, optimizer: str) -> None:
@@ -40,6 +42,8 @@ def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: st
     record = measured(zygote, windows=2, batch_size=8, global_batch_size=16, **keys)
     assert (record.status, record.reason) == ("ok", None)
     assert record.step_time_s is not None
+    assert record.executed is not None
+    assert (record.executed.optimizer or "").lower().startswith(optimizer.partition("(")[0])
     assert record.throughput == pytest.approx(16 * (tokens or 1) / record.step_time_s)
     assert min((record.checks.sight or {}).values()) > 10
 
