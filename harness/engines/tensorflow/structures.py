@@ -21,7 +21,7 @@ ALONE = ""
 
 class Weighted(NamedTuple):
     """Targets, and how much the loss of each example counts [batch], or of each of its places [batch, ...], such as the
-    tokens of a text: what Keras calls sample weights."""
+    tokens of a text: what Keras calls sample weights. Of several outputs they may be a structure of such."""
 
     targets: Any
     weights: Any

@@ -20,7 +20,7 @@ from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.structures import Weighted, unweighted
+from harness.engines.tensorflow.structures import Weighted, arrays_in, unweighted
 from harness.engines.tensorflow.training import must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
@@ -104,8 +104,10 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
     [(x, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
     check_targets(model, unweighted(target))
-    if isinstance(target, Weighted) and target.weights.ndim > 1 and not own_training(model):
-        loss.weighted(target.targets, model(x), target.weights)
+    if isinstance(target, Weighted) and not own_training(model):
+        one, *others = arrays_in(target.weights)
+        if others or one.ndim > 1:
+            loss.weighted(target.targets, model(x), target.weights)
 
 
 def _own_step(request: Request, channel: Channel) -> Outcome:

@@ -32,6 +32,12 @@ def weighted() -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices((*arrays(), weights))
 
 
+def weighted_apart() -> tf.data.Dataset:
+    """The same with how much each target of each counts."""
+    rating = np.linspace(0, 3, ROWS, dtype=np.float32)
+    return tf.data.Dataset.from_tensor_slices((*arrays(), {"rating": rating, "liked": rating[::-1, None]}))
+
+
 def weighted_batches(batch_size: int, shard: tuple[int, int]) -> tf.data.Dataset:
     index, count = shard
     return weighted().shard(count, index).batch(batch_size, drop_remainder=True)
@@ -51,6 +57,12 @@ def tagger() -> keras.Model:
 def in_tuples() -> tf.data.Dataset:
     x, y = arrays()
     return tf.data.Dataset.from_tensor_slices(((x["user"], x["item"], x["features"]), (y["rating"], y["liked"])))
+
+
+def in_tuples_weighted() -> tf.data.Dataset:
+    return tf.data.Dataset.zip((in_tuples(), weighted_apart())).map(
+        lambda of_tuples, of_dicts: (*of_tuples, (of_dicts[2]["rating"], of_dicts[2]["liked"]))
+    )
 
 
 def without_item() -> tf.data.Dataset:

@@ -113,11 +113,15 @@ class OwnSource(Source):
                     return f"{called(of, place)} {fault}"
         shapes = [part.shape for part in by_place(spec[2:]).values()]
         targets = [part.shape for part in by_place(spec[1]).values()]
-        fit = (len(s) >= self.rank_of_weights and any(s == of[: len(s)] for of in targets) for s in shapes)
-        if len(shapes) > 1 or not all(fit):
-            told = ", ".join(map(str, shapes))
-            return f"weights of the shape {told}, expected one number an example, or one for each place of its target"
-        return None
+        if all(self._weigh(shape, targets) for shape in shapes) and len(shapes) in (0, 1, len(targets)):
+            return None
+        told = ", ".join(map(str, shapes))
+        return f"weights of the shape {told}, expected one number an example, or one for each place of its target"
+
+    def _weigh(self, shape: Any, targets: list[Any]) -> bool:
+        """Whether weights of a shape fit one of the targets; a last axis of 1 may be left out, as by Keras."""
+        few = [s for s in (shape, shape[:-1] if shape[-1:] == [1] else shape) if len(s) >= self.rank_of_weights]
+        return any(s == target[: len(s)] for s in few for target in targets)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What reading an example raises, or an end before its time, becomes a UsageError; all else stays as it is."""
@@ -130,7 +134,8 @@ def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def paired(x: Any, y: Any, weights: Any) -> Any:
-        return x, Weighted(y, tf.nest.flatten(weights)[0])
+        parts = tf.nest.flatten(weights)
+        return x, Weighted(y, weights if len(parts) > 1 else parts[0])
 
     return made.map(paired) if len(made.element_spec) == len(PARTS) else made
 

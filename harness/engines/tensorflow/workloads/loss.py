@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.engines.tensorflow.structures import ALONE, by_place
 from harness.engines.tensorflow.workloads.shapes import output_names, shapes_of
-from harness.engines.tensorflow.workloads.targets import target_places
+from harness.engines.tensorflow.workloads.targets import listed, target_places
 from harness.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ class PerExampleLoss(Protocol):
         """One value an example."""
 
     def weighted(self, y_true: Any, y_pred: Any, weights: Any) -> "tf.Tensor":
-        """The same times `weights`, one an example [batch], or one for each place of its loss [batch, ...]. Raises
-        UsageError where they are of other places."""
+        """The same times `weights`, one an example [batch] or [batch, 1], or one for each place of its loss
+        [batch, ...]; of several outputs, these for all, or in a structure for each. Raises UsageError where they are of
+        other places, or of other outputs."""
 
 
 def loss_of(model: "keras.Model", by_share: bool = True) -> PerExampleLoss:
@@ -124,21 +125,30 @@ class LossOfSeveral:
     def __call__(self, y_true: Any, y_pred: Any) -> Any:
         import tensorflow as tf
 
-        return tf.add_n([loss(*pair) for loss, pair in self._pairs(y_true, y_pred)])
+        return tf.add_n([loss(*pair) for loss, pair, _ in self._pairs(y_true, y_pred, {})])
 
     def weighted(self, y_true: Any, y_pred: Any, weights: Any) -> Any:
-        """As PerExampleLoss has it, with the same weights for each output."""
+        """As PerExampleLoss has it."""
         import tensorflow as tf
 
-        return tf.add_n([loss.weighted(*pair, weights) for loss, pair in self._pairs(y_true, y_pred)])
+        given = by_place(weights)
+        if given.keys() not in ({ALONE}, set(self._outputs)):
+            raise UsageError(
+                f"model: '{self._model.name}' gives {listed(self._outputs)}, and weights are {listed(given)}, expected "
+                "those of each output, in the same structure, or one tensor for all"
+            )
+        pairs = self._pairs(y_true, y_pred, given)
+        return tf.add_n([loss.weighted(*pair, of_output) for loss, pair, of_output in pairs])
 
-    def _pairs(self, y_true: Any, y_pred: Any) -> Iterator[tuple[PerExampleLoss, tuple[Any, Any]]]:
-        """Each loss that there is, with its target and prediction."""
+    def _pairs(
+        self, y_true: Any, y_pred: Any, weights: Mapping[str, Any]
+    ) -> Iterator[tuple[PerExampleLoss, tuple[Any, Any], Any]]:
+        """Each loss that there is, with its target and prediction, and what they are weighed by."""
         targets, predictions = by_place(y_true), by_place(y_pred)
         places = target_places(self._model, self._outputs, targets)
         for at, loss in zip(self._outputs, self.each, strict=True):
             if loss is not None:
-                yield loss, (targets[places[at]], predictions[at])
+                yield loss, (targets[places[at]], predictions[at]), weights.get(at, weights.get(ALONE))
 
 
 def _of_each(model: "keras.Model", outputs: list[str], key: str, given: Any) -> list[Any]:
@@ -195,6 +205,8 @@ def _as_fit_takes_it(per_example: Callable[..., Any]) -> PerExampleLoss:
             return tf.reduce_mean(losses) / tf.distribute.get_strategy().num_replicas_in_sync
 
         def weighted(self, y_true: Any, y_pred: Any, weights: Any) -> Any:
+            if len(weights.shape) == 2 and weights.shape[-1] == 1:
+                weights = tf.squeeze(weights, -1)
             if len(weights.shape) > 1:
                 return per_example(y_true, y_pred, weights)
             losses = per_example(y_true, y_pred)

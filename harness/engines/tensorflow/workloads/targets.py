@@ -21,7 +21,7 @@ def target_places(model: "keras.Model", outputs: Collection[str], targets: Colle
     if len(outputs) == 1 and [*targets] == [ALONE]:
         return dict(zip(outputs, targets, strict=True))
     raise UsageError(
-        f"model: '{model.name}' gives {_listed(outputs)}, and a target is {_listed(targets)}, expected one for each "
+        f"model: '{model.name}' gives {listed(outputs)}, and a target is {listed(targets)}, expected one for each "
         "output, in the same structure or in a dict by the outputs' names"
     )
 
@@ -43,5 +43,6 @@ def _classes(output: tuple[int, ...], target: tuple[int, ...]) -> int:
     return output[-1] if output and output[:-1] == target else 0
 
 
-def _listed(places: Collection[str]) -> str:
+def listed(places: Collection[str]) -> str:
+    """The parts of a structure, by place, in words."""
     return "one tensor" if [*places] == [ALONE] else ", ".join(f"'{place}'" for place in places)

@@ -76,11 +76,12 @@ def part(of_each: Any, y: Any, outputs: Any) -> float:
     return float(part_of_mean(of, y, outputs))
 
 
-def test_an_example_counts_as_much_as_its_weight_says_as_it_does_to_keras(tf: Any) -> None:  # noqa: ARG001
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_an_example_counts_as_much_as_its_weight_says_as_it_does_to_keras(tf: Any, shape: tuple[int, ...]) -> None:  # noqa: ARG001
     import keras
 
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
-    x, labels, weights = np.ones((2, 4), np.float32), LABELS, np.array([0.5, 3], np.float64)
+    x, labels, weights = np.ones((2, 4), np.float32), LABELS, np.array([0.5, 3], np.float64).reshape(shape)
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     by_keras = model.evaluate(x, labels, sample_weight=weights, verbose=0)
     assert by_keras != pytest.approx(model.evaluate(x, labels, verbose=0), rel=1e-2)
@@ -116,6 +117,40 @@ def test_each_place_counts_as_much_as_its_weight_says_as_it_does_to_keras(tf: An
     assert part(of_each, Weighted(labels, weights), model(x)) == pytest.approx(by_keras, rel=1e-5)
     model.compile(loss=of_each)
     assert model.evaluate(x, labels, sample_weight=weights, verbose=0) == pytest.approx(by_keras, rel=1e-5)
+
+
+def of_two_outputs() -> Any:
+    """A model and a batch for it."""
+    import keras
+
+    given = keras.Input((4,))
+    outputs = {"few": keras.layers.Dense(1, name="few")(given), "many": keras.layers.Dense(3, name="many")(given)}
+    model = keras.Model(given, outputs)
+    losses = {"few": "mse", "many": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+    model.compile(loss=losses, loss_weights={"few": 2.0, "many": 0.5})
+    return model, np.eye(2, 4, dtype=np.float32), {"few": np.array([1.0, 5.0], np.float32), "many": LABELS}
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.array([0.5, 3], np.float32),
+        {"few": np.array([0.5, 3], np.float32), "many": np.array([[7], [0]], np.float32)},
+    ],
+)
+def test_each_output_counts_as_much_as_its_weights_say_as_it_does_to_keras(tf: Any, weights: Any) -> None:  # noqa: ARG001
+    model, x, targets = of_two_outputs()
+    by_keras, *_ = model.evaluate(x, targets, sample_weight=weights, verbose=0)
+    of_each: Any = loss_of(model)
+    assert np.mean(of_each.weighted(targets, model(x), weights)) == pytest.approx(by_keras, rel=1e-5)
+
+
+def test_weights_of_other_outputs_than_there_are_are_refused(tf: Any) -> None:  # noqa: ARG001
+    model, x, targets = of_two_outputs()
+    weights = {"few": np.ones(2), "much": np.ones(2)}
+    said = r"gives 'few', 'many', and weights are 'few', 'much', expected those of each output, in the same structure"
+    with pytest.raises(UsageError, match=said):
+        loss_of(model).weighted(targets, model(x), weights)
 
 
 def test_weights_of_places_that_a_loss_does_not_have_are_refused(tf: Any) -> None:  # noqa: ARG001
