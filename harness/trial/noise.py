@@ -50,9 +50,13 @@ def perturbed_start(
     def moved(value: "Array") -> "Array":
         # A weight that is stored in fewer bits than it is computed in moves by a unit of its own.
         size = max(ULPS[arithmetic], float(np.spacing(value.dtype.type(1))))
-        factors = 1 + size * generator.choice([-1.0, 1.0], size=value.shape)
-        perturbed: Array = (value.astype(np.float64) * factors).astype(value.dtype)
-        return perturbed
+        flat = value.reshape(-1)
+        perturbed = np.empty_like(flat)
+        for part in blocks(flat.size):
+            count = part.stop - part.start
+            up = np.unpackbits(np.frombuffer(generator.bytes(-(-count // 8)), np.uint8), count=count)
+            np.copyto(perturbed[part], flat[part].astype(np.float64) * (1 - size + 2 * size * up), casting="unsafe")
+        return perturbed.reshape(value.shape)
 
     return [moved(state.copies[0]) if state.kind == "weight" else state.copies[0] for state in initial]
 

@@ -40,6 +40,7 @@ PARENT_ENDS_S = 2.0
 def preload(name: str) -> tuple["Engine", dict[str, str]]:
     """Import what every trial with the engine needs, without starting its framework; the engine, and its versions."""
     start = time.perf_counter()
+    gc.disable()  # An import makes no garbage to speak of, and looking for it takes a quarter of TensorFlow's.
     import harness.trial.serving  # noqa: F401  and what every fork will call
     from harness.protocol.engine import IMPORT_S
     from harness.protocol.messages import Message
@@ -53,6 +54,7 @@ def preload(name: str) -> tuple["Engine", dict[str, str]]:
     build(Message)
     gc.collect()
     gc.freeze()  # Objects of the import are never garbage; collecting them in a fork would copy their pages.
+    gc.enable()
     return engine, {
         **versions,
         "python": sys.version.split()[0],

@@ -290,16 +290,22 @@ def placement(cell: TrainingCell, devices: Devices) -> contextlib.AbstractContex
 
 
 def build_model(
-    workload: Workload, cell: TrainingCell, classes: int, seed: int, strategy: "tf.distribute.Strategy | None" = None
+    workload: Workload,
+    cell: TrainingCell,
+    classes: int,
+    seed: int,
+    strategy: "tf.distribute.Strategy | None" = None,
+    alike: bool = True,
 ) -> tuple[Any, Any]:
     """The model and its optimizer, variables made under `strategy` (or under none). Weights are drawn from `seed`, and
-    those of a model that other engines train too as they draw them."""
+    those of a model that other engines train too as they draw them, unless they need not be `alike`: they are set."""
     import keras
 
     keras.utils.set_random_seed(seed)
     with strategy.scope() if strategy is not None else contextlib.nullcontext():
         model = workload.build(workload.input_shape or (), classes)
-        begin_alike(model, workload.name, classes, seed)
+        if alike:
+            begin_alike(model, workload.name, classes, seed)
         optimizer = optimizer_of(model, cell.optimizer)
         if cell.precision == "mixed_float16":
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)

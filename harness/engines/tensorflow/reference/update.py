@@ -59,7 +59,7 @@ class SingleDevice:
         """How many replicas a share hears of."""
         with said_to_be_in_sync(in_sync(training)):
             self._model, self._optimizer = build_model(
-                training.workload, training.cell, training.classes, training.request.seed
+                training.workload, training.cell, training.classes, training.request.seed, alike=False
             )
         self._lockstep = Lockstep(self._model.non_trainable_variables)
         self._clip = self._clip_taken_off()
@@ -161,10 +161,15 @@ class SingleDevice:
         """How large each element's gradients are that a sum adds up: the sum of their absolute values, by weight."""
         import numpy as np
 
+        def size(part: Any, weight: Any) -> "Array":
+            gradient = dense_gradient(part, weight)
+            return np.abs(gradient, dtype=np.result_type(gradient.dtype, np.float32))
+
         parts = zip(*(share.gradients for share in shares), strict=True)
+        weights = self._model.trainable_variables
         return [
-            sum((np.abs(dense_gradient(part, weight).astype(np.float64)) for part in of_weight), np.zeros(weight.shape))
-            for of_weight, weight in zip(parts, self._model.trainable_variables, strict=True)
+            functools.reduce(np.add, (size(part, weight) for part in of_weight))
+            for of_weight, weight in zip(parts, weights, strict=True)
         ]
 
     def state(self, own: "Sequence[list[Array]]") -> "list[Array]":
