@@ -78,7 +78,7 @@ def check_update(
 
 
 def sight_of(
-    wrong: "Iterable[tuple[str, Sequence[Array]]]", initial: Sequence[VariableState], reference: Reference
+    wrong: "Iterable[tuple[str, Iterable[Array]]]", initial: Sequence[VariableState], reference: Reference
 ) -> dict[str, float]:
     """How many times its limit each state would be that a fault in the last update leaves behind, by the fault's name.
 

@@ -5,7 +5,7 @@ NumPy alone, whatever ran the updates.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +31,21 @@ bias of a convolution before synchronised batch normalisation in bfloat16, where
 class ReferenceRun:
     """The values that a run of the reference started from, and state, summed gradients and loss after each update.
 
-    `sizes[u][w]` is the sum of the absolute values of what the shares gave for weight w; only the exact run has it.
+    `beyond[u][w]` marks the elements of weight w whose gradient in update u exceeds what rounding each share's can do
+    (`beyond_rounding`); only the exact run has it, and one of a single share, which adds up nothing, has it neither.
     """
 
     start: "list[Array]"
     states: "list[list[Array]]" = field(default_factory=list)
     gradients: "list[list[Array]]" = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
-    sizes: "list[list[Array]]" = field(default_factory=list)
+    beyond: "list[list[Array]]" = field(default_factory=list)
+
+    def take(self, state: "Iterable[Array]", gradients: "list[Array]", loss: float) -> None:
+        """Keep one more update."""
+        self.states.append([*state])
+        self.gradients.append(gradients)
+        self.losses.append(loss)
 
 
 def perturbed_start(
@@ -61,37 +68,63 @@ def perturbed_start(
     return [moved(state.copies[0]) if state.kind == "weight" else state.copies[0] for state in initial]
 
 
-@dataclass(frozen=True)
+@dataclass
 class PerturbedRun:
-    """What is kept of a run from perturbed weights: its weights, of which it is known later which elements count, and
-    of all else how far it is from the exact run. A whole run is several times the model."""
+    """What is kept of a run from perturbed weights, update by update: a whole run is several times the model."""
 
+    exact: ReferenceRun
+    initial: Sequence[VariableState]
     start: "list[Array]"
-    states: "list[list[Array]]"
-    """Weights alone, after each update; `start` has those before the first."""
-    gradients: list[list[float]]
+    """Of nothing once the run is over."""
+    moved: "list[list[Array]]" = field(default_factory=list)
+    """Of each weight, by update, how much further it has moved than in the exact run: of which elements that counts is
+    known later."""
+    gradients: list[list[float]] = field(default_factory=list)
     """Norm of the difference in each weight's gradient, by update."""
-    steady: "list[Array]"
+    steady: "list[Array]" = field(default_factory=list)
     """For each weight, where its gradient exceeds SIGNAL times its own difference in every update."""
-    others: list[list[float]]
+    others: list[list[float]] = field(default_factory=list)
     """Norm of the difference in each variable that is no weight, after each update."""
-    losses: list[float]
+    losses: list[float] = field(default_factory=list)
+
+    def take(self, state: "Iterable[Array]", gradients: "list[Array]", loss: float) -> None:
+        """Hold one more update beside the exact run's; of its state there is one variable at a time."""
+        import numpy as np
+
+        update = len(self.losses)
+        moved: list[Array] = []
+        others: list[float] = []
+        found = zip(self.initial, state, self.start, self.exact.start, self.exact.states[update], strict=True)
+        for variable, now, began, began_exact, expected in found:
+            if variable.kind == "weight":
+                moved.append(_further(began, now, began_exact, expected))
+            else:
+                others.append(distance(now, expected))
+        self.moved.append(moved)
+        self.others.append(others)
+        self.gradients.append([*map(_apart, gradients, self.exact.gradients[update])])
+        steady = [*map(_steady, gradients, self.exact.gradients[update])]
+        self.steady = [*map(np.logical_and, self.steady, steady)] if self.steady else steady
+        self.losses.append(abs(loss - self.exact.losses[update]))
+        if len(self.losses) == len(self.exact.losses):
+            self.start = []
 
     @classmethod
     def of(cls, run: ReferenceRun, exact: ReferenceRun, initial: Sequence[VariableState]) -> "PerturbedRun":
         """Of a `run` beside the `exact` one."""
-        weights = [v for v, state in enumerate(initial) if state.kind == "weight"]
-        others = [v for v, state in enumerate(initial) if state.kind != "weight"]
-        states = list(zip(run.states, exact.states, strict=True))
-        gradients = list(zip(run.gradients, exact.gradients, strict=True))
-        return cls(
-            [run.start[v] for v in weights],
-            [[state[v] for v in weights] for state in run.states],
-            [[*map(_apart, *of_update)] for of_update in gradients],
-            [_steady([(of[w], exact_of[w]) for of, exact_of in gradients]) for w in range(len(weights))],
-            [[distance(state[v], expected[v]) for v in others] for state, expected in states],
-            [abs(loss - expected) for loss, expected in zip(run.losses, exact.losses, strict=True)],
-        )
+        made = cls(exact, initial, run.start)
+        for update in zip(run.states, run.gradients, run.losses, strict=True):
+            made.take(*update)
+        return made
+
+
+def beyond_rounding(gradient: "Array", sizes: "Array", arithmetic: str) -> "Array":
+    """Where a sum of gradients exceeds SIGNAL times what rounding the shares' can do, whose absolute values add up to
+    `sizes`."""
+    import numpy as np
+
+    mask: Array = np.abs(gradient) > SIGNAL * SHARE_ROUNDING * ULPS[arithmetic] * sizes
+    return mask
 
 
 def with_noise(
@@ -107,18 +140,15 @@ def with_noise(
     `otherwise` are the gradients of its first update as a program has them, where no run has shown that; `few` is
     `Reference.few`.
     """
-    trusted = _trusted(exact, perturbed, arithmetic, otherwise)
+    trusted = _trusted(exact, perturbed, otherwise)
     updates = range(len(exact.states))
-    noise = [_noise_after(update, initial, exact, perturbed, trusted) for update in updates]
+    noise = [_noise_after(update, initial, perturbed, trusted) for update in updates]
     losses = [max(run.losses[update] for run in perturbed) for update in updates]
     return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic, few=few)
 
 
 def _trusted(
-    exact: ReferenceRun,
-    perturbed: Sequence[PerturbedRun],
-    arithmetic: str,
-    otherwise: "Sequence[Array] | None" = None,
+    exact: ReferenceRun, perturbed: Sequence[PerturbedRun], otherwise: "Sequence[Array] | None"
 ) -> "list[Array]":
     """For each trained weight, where its gradient exceeds SIGNAL times its root-mean-square noise, and that of its own.
 
@@ -138,10 +168,10 @@ def _trusted(
         for update, gradients in enumerate(exact.gradients):
             gradient = gradients[w].reshape(-1)
             level = max(least, _noise_level(first.size, [run.gradients[update][w] for run in perturbed]))
-            sizes = exact.sizes[update][w].reshape(-1) if exact.sizes else None
+            if exact.beyond:
+                mask &= exact.beyond[update][w].reshape(-1)
             for part in blocks(first.size):
-                rounding = 0.0 if sizes is None else SHARE_ROUNDING * ULPS[arithmetic] * sizes[part]
-                mask[part] &= np.abs(gradient[part]) > SIGNAL * np.maximum(level, rounding)
+                mask[part] &= np.abs(gradient[part]) > SIGNAL * level
         masks.append(mask.reshape(first.shape))
     return masks
 
@@ -154,16 +184,28 @@ def _apart(other: "Array", gradient: "Array") -> float:
     return norm(exact.size, lambda part, found, _: np.copyto(found, one[part] - exact[part], casting="unsafe"))
 
 
-def _steady(pairs: "Sequence[tuple[Array, Array]]") -> "Array":
-    """Where each gradient, the second of a pair, is well above its own difference from the first."""
+def _steady(other: "Array", exact: "Array") -> "Array":
+    """Where an exact gradient is well above its own difference from another."""
     import numpy as np
 
-    shape, size = pairs[0][1].shape, pairs[0][1].size
-    mask = np.ones(size, dtype=bool)
-    for other, exact in ((one.reshape(-1), gradient.reshape(-1)) for one, gradient in pairs):
-        for part in blocks(size):
-            mask[part] &= np.abs(exact[part]) > SIGNAL * np.abs(other[part] - exact[part])
-    return mask.reshape(shape)
+    one, gradient = other.reshape(-1), exact.reshape(-1)
+    mask = np.empty(exact.size, dtype=bool)
+    for part in blocks(exact.size):
+        np.greater(np.abs(gradient[part]), SIGNAL * np.abs(one[part] - gradient[part]), out=mask[part])
+    return mask.reshape(exact.shape)
+
+
+def _further(began: "Array", now: "Array", began_exact: "Array", expected: "Array") -> "Array":
+    """How much further a weight has moved in one run than in the exact one, of each the weight before and after: the
+    perturbation itself is the difference that they began with, not what rounding made of it."""
+    import numpy as np
+
+    further = np.empty(expected.size, np.result_type(expected.dtype, np.float32))
+    values = [value.reshape(-1) for value in (now, expected, began, began_exact)]
+    for part in blocks(expected.size):
+        one, two, three, four = (value[part].astype(np.float64) for value in values)
+        np.copyto(further[part], one - two - three + four, casting="unsafe")
+    return further
 
 
 def _noise_level(size: int, changes: Sequence[float]) -> float:
@@ -172,23 +214,15 @@ def _noise_level(size: int, changes: Sequence[float]) -> float:
 
 
 def _noise_after(
-    update: int,
-    initial: Sequence[VariableState],
-    exact: ReferenceRun,
-    perturbed: Sequence[PerturbedRun],
-    trusted: "Sequence[Array]",
+    update: int, initial: Sequence[VariableState], perturbed: Sequence[PerturbedRun], trusted: "Sequence[Array]"
 ) -> list[float]:
-    """Norm of how much differently each variable changes where weights are perturbed.
-
-    The perturbation itself is taken off: it is the difference that two runs began with, not what rounding made of it.
-    """
+    """Norm of how much differently each variable changes where weights are perturbed."""
     weights, others = itertools.count(), itertools.count()
     norms = []
-    for v, state in enumerate(initial):
+    for state in initial:
         if state.kind == "weight":
-            w, before_and_after = next(weights), (exact.start[v], exact.states[update][v])
-            again = ((run.start[w], run.states[update][w]) for run in perturbed)
-            found = [_moved_apart(values, before_and_after, trusted[w]) for values in again]
+            w = next(weights)
+            found = [_length_of(run.moved[update][w], trusted[w]) for run in perturbed]
         else:
             other = next(others)
             found = [run.others[update][other] for run in perturbed]
@@ -196,17 +230,8 @@ def _noise_after(
     return norms
 
 
-def _moved_apart(again: "tuple[Array, Array]", exact: "tuple[Array, Array]", mask: "Array") -> float:
-    """Norm of the difference of two runs in the trusted elements of a weight, beyond what they began with; of each run
-    the weight before it and after."""
+def _length_of(moved: "Array", mask: "Array") -> float:
+    """Norm of the trusted elements."""
     import numpy as np
 
-    began, now, began_exact, expected = (value.reshape(-1) for value in (*again, *exact))
-
-    def difference(part: slice, found: "Array", room: "Array") -> None:
-        np.copyto(found, now[part], casting="unsafe")
-        for value, joins in ((expected, np.subtract), (began, np.subtract), (began_exact, np.add)):
-            np.copyto(room, value[part], casting="unsafe")
-            joins(found, room, out=found)
-
-    return norm(mask.size, difference, mask.reshape(-1))
+    return norm(mask.size, lambda part, found, _: np.copyto(found, moved[part]), mask.reshape(-1))

@@ -100,8 +100,7 @@ class Trial(Attempt):
         self._judge("loss_finite", check_losses(clock.losses))
         if self._leads:
             self._judge_all(self._first_evidence(trainer, clock.losses))
-            for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
-                self._ask_own(before, after, number)
+            self._ask_own_of_first()
             self._outcome.executed = self._executed(trainer)
         gc.enable()
         self._initial, self._states = [], []
@@ -112,6 +111,11 @@ class Trial(Attempt):
         """What ran; TensorFlow goes without saying, as in all records of before there were others."""
         name = self._engine.name
         return trainer.executed().model_copy(update={"engine": name if name != ENGINE else "", "nccl": nccl.told()})
+
+    def _ask_own_of_first(self) -> None:
+        """Ask it about each of the first updates."""
+        for number, (before, after) in enumerate(pairwise([self._initial, *self._states]), start=1):
+            self._ask_own(before, after, number)
 
     def _ask_own(self, before: Sequence[VariableState], after: Sequence[VariableState], number: int) -> None:
         """Ask the user's own check about an update."""

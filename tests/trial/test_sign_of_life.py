@@ -12,7 +12,7 @@ from harness.protocol.channel import Channel
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Report
 from harness.trial import sign_of_life as module
-from harness.trial.noise import PERTURBED_RUNS
+from harness.trial.noise import PERTURBED_RUNS, ReferenceRun
 from harness.trial.sign_of_life import SignOfLife
 from tests.engines.tensorflow.test_reference import BATCHES, training
 from tests.trial.test_kept_reference import LineTrainer
@@ -46,5 +46,5 @@ def test_each_update_of_tensorflows_reference_is_a_sign_of_life(tf: Any, monkeyp
     monkeypatch.setattr("harness.engines.tensorflow.reference.runs.sign_of_life", lambda: signs.append(True))
     of = training(tf, list, 2)
     initial = capture(of.model, of.optimizer)
-    run_updates(SingleDevice(of), initial, BATCHES, [state.copies[0] for state in initial])
+    run_updates(SingleDevice(of), initial, BATCHES, ReferenceRun([state.copies[0] for state in initial]))
     assert len(signs) == len(BATCHES)

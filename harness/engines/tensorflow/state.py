@@ -1,5 +1,6 @@
 """Training state as arrays: every variable's copy on every replica."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from harness.engines.tensorflow.server_state import ShardedVariable
@@ -8,9 +9,16 @@ from harness.protocol.state import VariableState
 
 def capture(model: Any, optimizer: Any) -> list[VariableState]:
     """The state of model and optimizer now, in a fixed order."""
+    return [*read(model, optimizer)]
+
+
+def read(model: Any, optimizer: Any) -> Iterator[VariableState]:
+    """The same, of which each variable is read when it is asked for."""
     trainable = {id(variable) for variable in model.trainable_variables}
-    state = [_read(v, "weight" if id(v) in trainable else "statistic") for v in model.variables]
-    return state + [_read(v, "slot:" + v.path.rpartition("/")[2].rpartition("_")[2]) for v in optimizer.variables]
+    for variable in model.variables:
+        yield _read(variable, "weight" if id(variable) in trainable else "statistic")
+    for variable in optimizer.variables:
+        yield _read(variable, "slot:" + variable.path.rpartition("/")[2].rpartition("_")[2])
 
 
 def copies_of(variable: Any) -> list[Any]:

@@ -5,6 +5,7 @@ NumPy, in double precision. How closely the order of additions lets the two agre
 again from weights that are moved by a few units in the last place (`harness.trial.noise`).
 """
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import FEW, faults_of, sight_of
-from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
+from harness.trial.noise import (
+    PERTURBED_RUNS,
+    PerturbedRun,
+    ReferenceRun,
+    beyond_rounding,
+    perturbed_start,
+    with_noise,
+)
 from harness.trial.same_work.optimizers import Optimizer
 from harness.trial.same_work.state import Pass, State, StateOrder
 from harness.trial.sign_of_life import sign_of_life
@@ -67,10 +75,12 @@ class ShareByShare(ABC):
 
         generator = np.random.default_rng(seed)
         known: list[Sums] = [] if sums is None else sums
-        exact = self._run(self._with_every_copy([state.copies[0] for state in initial], initial), batches, known)
+        exact = ReferenceRun(self._with_every_copy([state.copies[0] for state in initial], initial))
+        self._run(exact, batches, known)
         moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(PERTURBED_RUNS))
-        again = (self._run(self._with_every_copy(start, initial), batches) for start in moved)
-        perturbed = [PerturbedRun.of(run, exact, initial) for run in again]
+        perturbed = [PerturbedRun(exact, initial, self._with_every_copy(start, initial)) for start in moved]
+        for run in perturbed:
+            self._run(run, batches)
         reference = with_noise(exact, perturbed, initial, self._arithmetic, few=0.0 if sums is None else FEW)
         before = exact.states[-2] if len(batches) > 1 else exact.start
         own = self._layout.state(exact.states[-1]).statistics
@@ -88,11 +98,14 @@ class ShareByShare(ABC):
             for value, state in zip(values, initial, strict=True)
         ]
 
-    def _run(self, start: "Arrays", batches: "Sequence[Batch]", sums: list[Sums] | None = None) -> ReferenceRun:
-        """Updates from the values `start`; `sums` takes in what faults are tried with."""
+    def _run(
+        self, run: ReferenceRun | PerturbedRun, batches: "Sequence[Batch]", sums: list[Sums] | None = None
+    ) -> None:
+        """Updates from the values that `run` starts from, which it takes in; `sums` takes in what faults are tried
+        with."""
         import numpy as np
 
-        run, values = ReferenceRun(start), start
+        values = run.start
         for batch in batches:
             sign_of_life()
             state = self._layout.state(values)
@@ -102,16 +115,15 @@ class ShareByShare(ABC):
             whole = [part.sum(axis=0) for part in parts]
             if sums is not None:
                 sums.append(Sums(whole, [part[:-1].sum(axis=0) for part in parts]))
-                run.sizes.append([np.abs(part).sum(axis=0) for part in parts])
+            if isinstance(run, ReferenceRun) and self._replicas > 1:
+                sizes = (np.abs(part).sum(axis=0) for part in parts)
+                run.beyond.append([*map(functools.partial(beyond_rounding, arithmetic=self._arithmetic), whole, sizes)])
             own = {
                 name: np.stack([np.asarray(share.statistics[name]) for share in shares[: len(shown)]])
                 for name, shown in state.statistics.items()
             }
             values = self._applied(values, whole, own)
-            run.gradients.append(whole)
-            run.states.append(values)
-            run.losses.append(sum(float(share.loss) for share in shares))
-        return run
+            run.take(values, whole, sum(float(share.loss) for share in shares))
 
     @property
     def _names(self) -> Sequence[str]:

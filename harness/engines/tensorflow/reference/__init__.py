@@ -12,6 +12,7 @@ few units in the last place, and what changes then is the noise that the compari
 
 import dataclasses
 import gc
+import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import ONE_UPDATE, apart
 from harness.trial.judgement import FEW, STATE_TOLERANCE, sight_of
 from harness.trial.kept_reference import kept_reference
-from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, perturbed_start, with_noise
+from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +92,10 @@ def _key(training: Training, initial: Sequence[VariableState]) -> bytes:
     arrays = [variable.copies[0] for variable in initial] + given
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     places = [[*by_place(part)] for part in training.batches[0] if not hasattr(part, "dtype")]
-    return repr((parts, shapes, places)).encode() + b"".join(array.tobytes() for array in arrays)
+    key = hashlib.sha256(repr((parts, shapes, places)).encode())
+    for array in arrays:
+        key.update(array.tobytes())  # one at a time: all together are as large as the trained state
+    return key.digest()
 
 
 def _compute(
@@ -120,14 +124,16 @@ def _compute(
         if not traced:
             _settle_scale(device, training, *spans[0])
         updates: list[SummedGradients] = []
-        exact = [run_updates(device, initial, given, _first_copies(initial), updates) for initial, given in spans]
+        exact = [ReferenceRun(_first_copies(initial)) for initial, _ in spans]
+        for (initial, given), of in zip(spans, exact, strict=True):
+            run_updates(device, initial, given, of, updates, arithmetic)
         perturbed: list[list[PerturbedRun]] = [[] for _ in spans]
         for number in range(1, PERTURBED_RUNS + 1):
             if fused and number == PERTURBED_RUNS:
                 device.trace()
             for (initial, given), of, kept in zip(spans, exact, perturbed, strict=True):
-                again = run_updates(device, initial, given, perturbed_start(initial, arithmetic, generator))
-                kept.append(PerturbedRun.of(again, of, initial))
+                kept.append(PerturbedRun(of, initial, perturbed_start(initial, arithmetic, generator)))
+                run_updates(device, initial, given, kept[-1])
         references, done = [], 0
         for (initial, given), of, kept in zip(spans, exact, perturbed, strict=True):
             done += len(given)

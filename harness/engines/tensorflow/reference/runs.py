@@ -10,7 +10,7 @@ from harness.engines.tensorflow.structures import Batch
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
-from harness.trial.noise import ReferenceRun
+from harness.trial.noise import PerturbedRun, ReferenceRun, beyond_rounding
 from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
@@ -23,26 +23,32 @@ def run_updates(
     device: SingleDevice,
     initial: Sequence[VariableState],
     batches: Sequence[Batch],
-    start: "list[Array]",
+    run: ReferenceRun | PerturbedRun,
     updates: list[SummedGradients] | None = None,
-) -> ReferenceRun:
-    """Updates on `batches` from the values `start`; `updates` takes in what faults are tried with."""
-    run, values = ReferenceRun(start), start
+    arithmetic: str = "float32",
+) -> None:
+    """Updates on `batches` from the values that `run` starts from, which it takes in.
+
+    `updates` takes in what faults are tried with. `arithmetic` is what the shares were computed in.
+    """
+    start = values = run.start
     untrained = [state.copies for state in initial if state.kind == "statistic"]
     # Of the replicas of other processes nothing is known here; they begin alike, and this process compares its own.
     own = [[copies[min(r, len(copies) - 1)] for copies in untrained] for r in range(len(device.start(start)))]
     for batch in batches:
         sign_of_life()
         shares = device.shares(batch, own)
+        gradients = device.apply(shares)
         if updates is not None:
-            updates.append(summed_over(values, shares))
-            run.sizes.append(device.sizes(shares))
-        run.gradients.append(device.apply(shares))
-        own = [share.statistics for share in shares]
-        run.states.append(device.state(own))
-        run.losses.append(sum(float(share.loss) for share in shares))
-        values = [v[0] if s.kind == "statistic" else v for v, s in zip(run.states[-1], initial, strict=True)]
-    return run
+            updates.append(summed_over(values, shares, gradients))
+        if updates is not None and isinstance(run, ReferenceRun) and len(shares) > 1:
+            pairs = zip(gradients, device.sizes(shares), strict=True)
+            run.beyond.append([beyond_rounding(gradient, size, arithmetic) for gradient, size in pairs])
+        own, loss = [share.statistics for share in shares], sum(float(share.loss) for share in shares)
+        del shares  # as large as the model, each
+        run.take(device.state(own), gradients, loss)
+        if isinstance(run, ReferenceRun):
+            values = [v[0] if s.kind == "statistic" else v for v, s in zip(run.states[-1], initial, strict=True)]
 
 
 def must_be_built_alike(
@@ -57,7 +63,8 @@ def must_be_built_alike(
 
     if any(np.isnan(values.astype(np.float64)).any() for values in reference.states[0]):
         return
-    run = run_updates(again, initial, [batch], [state.copies[0] for state in initial])
+    run = ReferenceRun([state.copies[0] for state in initial])
+    run_updates(again, initial, [batch], run)
     of_first = dataclasses.replace(reference, losses=reference.losses[:1], loss_noise=reference.loss_noise[:1])
     values = [array if s.kind == "statistic" else [array] for array, s in zip(run.states[0], initial, strict=True)]
     state = [VariableState(s.name, s.kind, tuple(copies)) for s, copies in zip(initial, values, strict=True)]

@@ -3,6 +3,7 @@
 Gradients are those of the exact run, so a fault costs an update of the optimizer and no forward pass.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Gradients = list[Any]
-"""One a trained weight, as the optimizer takes it: a tensor, tf.IndexedSlices, or None."""
+"""One a trained weight: an array, tf.IndexedSlices, or None."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,31 @@ class SummedGradients:
     without_last: Gradients
 
 
-def summed_over(before: "list[Array]", shares: Sequence[Share]) -> SummedGradients:
-    """What is kept of an update's shares: two sums of gradients, however many they are."""
+def summed_over(before: "list[Array]", shares: Sequence[Share], sums: "list[Array]") -> SummedGradients:
+    """What is kept of an update's shares: two sums of gradients, however many they are. `sums` are the first of them as
+    arrays, which are kept as those: what TensorFlow has once taken for its tensors it does not give back."""
 
-    def summed(kept: Sequence[Share]) -> Gradients:
-        return [summed_gradient(parts) for parts in zip(*(share.gradients for share in kept), strict=True)]
+    def summed(kept: Sequence[Share], known: "Iterator[Array | None]") -> Gradients:
+        of_weights = zip(*(share.gradients for share in kept), strict=True)
+        return [_kept(parts, array) for parts, array in zip(of_weights, known, strict=False)]
 
     own = [share.statistics for share in shares]
-    return SummedGradients(before, own, summed(shares), summed(shares[:-1]))
+    return SummedGradients(before, own, summed(shares, iter(sums)), summed(shares[:-1], itertools.repeat(None)))
+
+
+def _kept(parts: Sequence[Any], known: "Array | None") -> Any:
+    """The sum of the shares' gradients of a weight, `known` where it is dense."""
+    import tensorflow as tf
+
+    dense = any(part is not None and not isinstance(part, tf.IndexedSlices) for part in parts)
+    if not dense:
+        return summed_gradient(parts)
+    return summed_gradient(parts).numpy() if known is None else known
 
 
 def faulty_states(
     device: SingleDevice, updates: Sequence[SummedGradients], only: str | None = None
-) -> "Iterator[tuple[str, list[Array]]]":
+) -> "Iterator[tuple[str, Iterator[Array]]]":
     """The state after the last update with each fault in it, or `only` one, and the fault's name (`Checks.sight`).
 
     `device` is left in a state of no meaning.

@@ -10,7 +10,7 @@ from harness.engines.tensorflow.counting import clips
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.replica_context import in_sync, said_to_be_in_sync
 from harness.engines.tensorflow.server_state import FusedOptimizer
-from harness.engines.tensorflow.state import capture
+from harness.engines.tensorflow.state import read
 from harness.engines.tensorflow.structures import Batch, arrays_in
 from harness.engines.tensorflow.training import Training, build_model, share_gradients
 from harness.errors import Unprovable
@@ -157,7 +157,7 @@ class SingleDevice:
     def _dense(self, gradients: Sequence[Any]) -> "list[Array]":
         return [dense_gradient(g, w) for g, w in zip(gradients, self._model.trainable_variables, strict=True)]
 
-    def sizes(self, shares: Sequence[Share]) -> "list[Array]":
+    def sizes(self, shares: Sequence[Share]) -> "Iterator[Array]":
         """How large each element's gradients are that a sum adds up: the sum of their absolute values, by weight."""
         import numpy as np
 
@@ -167,18 +167,17 @@ class SingleDevice:
 
         parts = zip(*(share.gradients for share in shares), strict=True)
         weights = self._model.trainable_variables
-        return [
-            functools.reduce(np.add, (size(part, weight) for part in of_weight))
-            for of_weight, weight in zip(parts, weights, strict=True)
-        ]
+        for of_weight, weight in zip(parts, weights, strict=True):
+            yield functools.reduce(np.add, (size(part, weight) for part in of_weight))
 
-    def state(self, own: "Sequence[list[Array]]") -> "list[Array]":
-        """Every variable, in the order of `capture`; an untrained one has a leading axis of replicas."""
+    def state(self, own: "Sequence[list[Array]]") -> "Iterator[Array]":
+        """Every variable, in the order of `capture`, read when it is asked for; an untrained one has a leading axis of
+        replicas."""
         import numpy as np
 
         untrained = iter([np.stack(copies) for copies in zip(*own, strict=True)])
-        captured = capture(self._model, self._optimizer)
-        return [next(untrained) if state.kind == "statistic" else state.copies[0] for state in captured]
+        for state in read(self._model, self._optimizer):
+            yield next(untrained) if state.kind == "statistic" else state.copies[0]
 
     def _on_share(self, function: Any, batch: Batch, i: int, count: int) -> Any:
         """`function` of share `i` of a global batch of `count` of them."""
