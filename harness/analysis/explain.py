@@ -108,6 +108,11 @@ class StepPart:
         return self.low is not None and self.low > 0 and self.value >= COUNTS
 
     @property
+    def surely_counts(self) -> bool:
+        """Whether its whole interval is of shares that bind."""
+        return self.low is not None and self.low >= COUNTS
+
+    @property
     def may_count(self) -> bool:
         """Whether its interval reaches a share that binds."""
         return self.high is None or self.high >= COUNTS
@@ -148,6 +153,9 @@ class Explanation:
     within: tuple[StepPart, ...]
     lacking: Mapping[str, str]
     """Arms that give nothing, and why."""
+    untold: Mapping[PartName, tuple[str, ...]]
+    """Parts that the step has and nobody knows, each with the arms that it lacks; `unexplained` is not known either
+    then."""
     staleness: Interval | None = None
     """Updates of other workers between the pull of an update and its push, the mean; None where workers wait for each
     other."""
@@ -166,13 +174,17 @@ class Explanation:
     @property
     def bound_by(self) -> str:
         """`input`, `communication`, `update`, `dispatch`, `contention` or `compute`; `mixed`, `undecided`, or
-        `not_judged` of a run that has not finished."""
+        `not_judged` of a run that has not finished. What is not known may bind the step, too, so nothing but a part
+        that surely counts stands against it."""
         if not self.judged:
             return "not_judged"
         overheads = [share for share in self.parts if share.name not in ("compute", "unexplained")]
         if not overheads or any(share.low is None for share in overheads):
             return "undecided"
         binding = sorted((share for share in overheads if share.counts), key=lambda share: -share.value)
+        hidden = bool(self.untold) or self.part("unexplained").may_count
+        if hidden and not any(share.surely_counts for share in binding):
+            return "undecided"
         if not binding:
             return "undecided" if any(share.may_count for share in overheads) else "compute"
         first, rest = binding[0], binding[1:]
@@ -181,11 +193,18 @@ class Explanation:
         return "mixed"
 
     @property
+    def open_parts(self) -> list[StepPart]:
+        """Those of which more blocks could tell whether they bind, or hide what does, the largest first."""
+        able = (share for share in self.parts if share.name != "compute" and share.may_count)
+        known = (share for share in able if share.name != "unexplained" or not share.surely_counts)
+        return sorted(known, key=lambda share: -share.value)
+
+    @property
     def blocks_needed(self) -> int | None:
-        """Blocks with which each part that may bind would be known to ±COUNTS, were they to scatter as these do; None
+        """Blocks with which each of `open_parts` would be known to ±COUNTS, were they to scatter as these do; None
         where one block tells no scatter, and beyond 1,000."""
-        open_ones = [share for share in self.parts if share.name not in ("compute", "unexplained") and share.may_count]
-        widths = [share.high - share.low for share in open_ones if share.low is not None and share.high is not None]
+        ends = [(share.low, share.high) for share in self.open_parts]
+        widths = [high - low for low, high in ends if low is not None and high is not None]
         if self.blocks < 2 or not widths:
             return None
         deviation = max(widths) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
@@ -207,7 +226,9 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
     there = [name for name in family.arms if name not in lacking]
     blocks = [times for times in _times(own) if set(there) <= times.keys()]
     ratios = [{name: times[name] / times[WHOLE] for name in there} for times in blocks] if WHOLE in there else []
-    parts = {name: weights for name, weights in part_weights(family).items() if set(weights) <= set(there)}
+    has = part_weights(family)
+    parts = {name: weights for name, weights in has.items() if set(weights) <= set(there)}
+    untold = [name for name in has if name not in parts and name != "unexplained" and name not in WITHIN]
     shares = (
         tuple(_share(name, [_sum(weights, ratio) for ratio in ratios]) for name, weights in parts.items())
         if ratios
@@ -220,6 +241,7 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         parts=tuple(share for share in shares if share.name not in WITHIN),
         within=tuple(share for share in shares if share.name in WITHIN),
         lacking=lacking,
+        untold={name: tuple(arm for arm in has[name] if arm not in there) for name in untold},
         staleness=_staleness(whole := [trial for trial in own if trial.side == WHOLE and trial.measured]),
         traced=tuple(_traced(family, there, ratios, whole)),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),

@@ -80,7 +80,8 @@ def _in_question(found: Explanation) -> list[StepPart]:
     overheads = [part for part in found.parts if part.name not in ("compute", "unexplained")]
     match found.bound_by:
         case "undecided":
-            parts = [part for part in overheads if part.may_count]
+            untold = [StepPart(name, math.nan, None, None) for name in found.untold if name != "compute"]
+            parts = [part for part in overheads if part.may_count] + untold
         case "mixed":
             parts = [part for part in overheads if part.counts]
         case bound:

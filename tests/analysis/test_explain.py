@@ -1,9 +1,13 @@
 """Where a step's time goes: parts that add up, what binds the step, and what cannot be told."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pytest
 
-from harness.analysis.explain import explanations_of
+from harness.analysis.explain import COUNTS, explanations_of
 from harness.errors import UsageError
+from harness.record.explain import ExplainPlan
 from tests.comparisons import sweep_run
 from tests.explained import RATIOS, STEADY, explain_run
 
@@ -98,6 +102,57 @@ def test_a_step_of_which_no_other_part_takes_a_tenth_is_bound_by_its_computation
 def test_where_noise_could_hide_a_tenth_of_the_step_nothing_is_decided() -> None:
     [found] = explanations_of(explain_run(COMPUTES | {"empty": 0.13}, noise=[0.1, -0.1, 0.12, -0.12, 0.0]))
     assert found.bound_by == "undecided"
+
+
+@pytest.mark.parametrize("arm", ["no_input", "no_reduction", "no_update", "forward_backward", "empty", "alone"])
+def test_where_a_part_is_not_known_nothing_is_said_to_take_less_than_a_tenth(arm: str) -> None:
+    [found] = explanations_of(explain_run(COMPUTES, crashed={arm: "no room"}))
+    assert found.bound_by == "undecided"
+    assert found.untold
+    assert all(lacks == (arm,) for lacks in found.untold.values())
+
+
+def test_a_tenth_that_no_part_has_leaves_undecided_what_binds_the_step() -> None:
+    [found] = explanations_of(explain_run(COMPUTES | {"forward_backward": 0.62, "alone": 0.6}))
+    assert found.part("unexplained").value == pytest.approx(0.38, abs=0.01)
+    assert found.bound_by == "undecided"
+
+
+LESS_TOLD: Mapping[str, float] = {"forward_backward": 0.4, "forward": 0.2, "alone": 0.3}
+"""In place of RATIOS', these leave 15 % unexplained."""
+
+
+@pytest.mark.parametrize(("ratios", "crashed"), [(LESS_TOLD, {}), ({}, {"no_input": "no room"})])
+def test_a_part_that_surely_counts_binds_the_step_whatever_is_not_known(
+    ratios: Mapping[str, float], crashed: Mapping[str, str]
+) -> None:
+    [found] = explanations_of(explain_run({**RATIOS, **ratios}, crashed=crashed))
+    assert found.bound_by == "communication"
+    [several] = explanations_of(explain_run({**RATIOS, **ratios, "no_update": 0.7}, crashed=crashed))
+    assert several.bound_by == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("ratios", "crashed"), [({"forward_backward": 0.6, "alone": 0.58}, {}), ({}, {"no_input": "no room"})]
+)
+def test_a_part_that_may_be_less_than_a_tenth_is_no_verdict_beside_what_is_not_known(
+    ratios: Mapping[str, float], crashed: Mapping[str, str]
+) -> None:
+    whole, noise = {**COMPUTES, "no_reduction": 0.89, "forward_backward": 0.89, "alone": 0.87}, [8 * n for n in STEADY]
+    [told] = explanations_of(explain_run(whole, noise))
+    assert told.part("communication").counts
+    assert (told.part("communication").low or 0) < COUNTS
+    assert told.bound_by == "communication"
+    [found] = explanations_of(explain_run({**whole, **ratios}, noise, crashed=crashed))
+    assert found.bound_by == "undecided"
+
+
+def test_one_replica_has_no_communication_that_could_be_unknown() -> None:
+    run = explain_run({name: ratio for name, ratio in COMPUTES.items() if name not in ("no_reduction", "alone")})
+    plan = run.manifest.part(ExplainPlan)
+    single = plan.model_copy(update={"families": [plan.families[0].model_copy(update={"alone": None})]})
+    [found] = explanations_of(replace(run, manifest=run.manifest.model_copy(update={"explain": single})))
+    assert (found.bound_by, found.untold) == ("compute", {})
 
 
 def test_one_block_gives_shares_without_intervals_and_no_decision() -> None:

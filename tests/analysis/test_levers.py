@@ -108,6 +108,11 @@ def test_where_several_parts_bind_it_the_first_lever_of_each_comes_before_the_se
     ]
 
 
+def test_a_part_that_could_not_be_told_may_bind_the_step_and_has_its_levers_tried() -> None:
+    found = explanations_of(explain_run(CALM, crashed={"no_input": "no room"}))
+    assert [lever.setting for lever in levers(*found)] == ["prefetch=8"]
+
+
 def test_the_cell_with_most_to_win_comes_first_and_one_that_only_computes_last() -> None:
     several = [(BOUND["compute"], 1), (BOUND["input"], 2), (CALM | {"no_input": 0.5}, 4)]
     found = [explained(ratios, make_cell("mirrored", replicas)) for ratios, replicas in several]

@@ -23,6 +23,7 @@ from tests.comparisons import ab_run, stored
 from tests.explained import RATIOS, STEADY, explain_run
 
 SERVED = {"whole": 1.0, "no_input": 0.95, "no_pull": 0.8, "no_push": 0.6, "forward_backward": 0.35, "forward": 0.1}
+UNEXPLAINED = RATIOS | {"forward_backward": 0.4, "alone": 0.3}
 QUIET = dict.fromkeys(["whole", "no_input", "no_reduction", "no_update", "forward_backward"], 1.0)
 
 
@@ -88,6 +89,18 @@ def test_where_nothing_is_decided_the_parts_that_may_count_are_named_with_their_
     [count] = re.findall(r"; about --trials (\d+) would tell whether any takes 10%$", text)
     assert 5 < int(count) < 40
     assert said(QUIET, [0.1]).endswith("; more --trials would tell whether any takes 10%")
+
+
+def test_what_may_bind_the_step_and_is_not_known_is_named() -> None:
+    computes = QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98}
+    refused, why = explain_lines(explanations_of(explain_run(computes, crashed={"no_reduction": "it sums"})))
+    assert refused.endswith(": undecided, since communication could not be told, for lack of 'no_reduction'")
+    assert why.endswith("was unsupported: it sums")
+    text = said(computes | {"forward_backward": 0.62, "alone": 0.6})
+    assert re.search(r": undecided, since 38\.\d % \[[^]]+\] are unexplained$", text)
+    assert re.search(r"is communication-bound: .* fast; 1\d\.\d % \[[^]]+\] are unexplained\. Try", said(UNEXPLAINED))
+    beside = explain_lines(explanations_of(explain_run(crashed={"empty": "it computes"})))[0]
+    assert "as fast; dispatch could not be told, for lack of 'empty'; compute could not be told" in beside
 
 
 def test_an_arm_that_gave_nothing_is_named_with_its_reason() -> None:

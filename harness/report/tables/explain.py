@@ -10,7 +10,7 @@ from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
 from harness.record.explain import ARMS
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import IN_THESE_MINUTES, NOTHING, ratio, significant
+from harness.report.words.text import IN_THESE_MINUTES, NOTHING, listed, ratio, significant
 from harness.spec.cell import cell_names, trained
 from harness.trial.engines import catalogue_of
 from harness.visible import printable
@@ -99,19 +99,47 @@ def _answer(found: Explanation) -> str:
             so_far = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads)
             return f": not judged before the run has finished. Of {step} so far: {so_far}"
         case "undecided":
-            open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in overheads if s.may_count)
-            more = "more --trials" if found.blocks_needed is None else f"about --trials {found.blocks_needed}"
-            return f": undecided. Of {step} take {open_ones}; {more} would tell whether any takes {COUNTS:.0%}"
+            return f": undecided{_undecided(step, found)}"
         case "mixed":
             several = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads if s.counts)
-            return f": bound by several parts of {step}: {several}"
+            return f": bound by several parts of {step}: {several}{_beside(found)}"
         case "compute":
             share, more = found.part("compute"), f", and nothing else takes {COUNTS:.0%}"
         case bound:
             share = next(s for s in overheads if s.name == bound)
             more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
-    return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}.{_advice(share, found)}"
+    return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}{_beside(found)}.{_advice(share, found)}"
+
+
+def _undecided(step: str, found: Explanation) -> str:
+    """Why, and what would decide it: more trials tell nothing of a part that has no instrument."""
+    hidden = [*_untold(found), *(f"{_unexplained(s)}" for s in _hiding(found) if s.surely_counts)]
+    why = f", since {listed(hidden, most=7)}" if hidden else ""
+    if not found.open_parts:
+        return why
+    open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in found.open_parts)
+    more = "more --trials" if found.blocks_needed is None else f"about --trials {found.blocks_needed}"
+    return f"{why}. Of {step} take {open_ones}; {more} would tell whether any takes {COUNTS:.0%}"
+
+
+def _beside(found: Explanation) -> str:
+    """What else may bind a step that something binds."""
+    return "".join(f"; {text}" for text in (*_untold(found), *map(_unexplained, _hiding(found))))
+
+
+def _untold(found: Explanation) -> list[str]:
+    """Why each arm gave nothing is in a line of its own."""
+    lacks = {name: listed(f"'{arm}'" for arm in arms) for name, arms in found.untold.items()}
+    return [f"{name} could not be told, for lack of {arms}" for name, arms in lacks.items()]
+
+
+def _hiding(found: Explanation) -> list[StepPart]:
+    return [share for share in found.parts if share.name == "unexplained" and share.may_count]
+
+
+def _unexplained(share: StepPart) -> str:
+    return f"{_percent(share.value)} {_interval(share)} are unexplained"
 
 
 def _advice(share: StepPart, found: Explanation) -> str:
