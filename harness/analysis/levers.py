@@ -214,10 +214,10 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     ),
     "communication": (
         KnownLever("a shorter --cycle-time", _shorter_cycles),
-        KnownLever("another --cross-device-op", _other_ops),
-        KnownLever("a larger --batch-size (as much is added up for more)", _larger_batch),
         KnownLever("another --num-packs", _packed("num_packs")),
         KnownLever("another --bytes-per-pack", _packed("bytes_per_pack")),
+        KnownLever("another --cross-device-op", _other_ops),  # on GPUs there are as many as `--try` measures levers
+        KnownLever("a larger --batch-size (as much is added up for more)", _larger_batch),
     ),
     "update": (
         KnownLever("an optimizer that does less (--optimizer)", key="optimizer"),

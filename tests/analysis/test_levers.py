@@ -8,6 +8,7 @@ import pytest
 from harness.analysis.explain import Explanation, PartName, explanations_of
 from harness.analysis.levers import Lever, advice, levers_of
 from harness.run.kinds.one_cell import one_cell
+from harness.run.kinds.tries import MOST_TRIES
 from harness.spec.cell import Cell, trained
 from harness.spec.recipe import keys_of
 from harness.spec.sweep import Sweep
@@ -47,10 +48,10 @@ def tried(ratios: Mapping[str, float], cell: Cell | None = None) -> list[str]:
         (
             "communication",
             [
+                "bytes_per_pack=1048576",
                 "cross_device_op=hierarchical_copy",
                 "cross_device_op=reduction_to_one_device",
                 "batch_size=64",
-                "bytes_per_pack=1048576",
             ],
         ),
         ("update", ["steps_per_execution=10", "xla=true"]),
@@ -71,8 +72,8 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
         ("input", "more batches ahead (--prefetch)"),
         (
             "communication",
-            "another --cross-device-op, a larger --batch-size (as much is added up for more), or another "
-            "--bytes-per-pack",
+            "another --bytes-per-pack, another --cross-device-op, or a larger --batch-size (as much is added up for "
+            "more)",
         ),
         ("dispatch", "a larger --batch-size, several steps a call (--steps-per-execution), or --xla"),
         ("contention", "fewer replicas or more cores for each"),
@@ -101,11 +102,18 @@ def test_what_servers_cost_is_less_with_larger_batches_more_servers_or_cut_varia
 def test_where_several_parts_bind_it_the_first_lever_of_each_comes_before_the_second_of_any() -> None:
     ratios = CALM | {"no_reduction": 0.699, "empty": 0.3}
     assert tried(ratios)[:4] == [
-        "cross_device_op=hierarchical_copy",
+        "bytes_per_pack=1048576",
         "batch_size=64",
-        "cross_device_op=reduction_to_one_device",
+        "cross_device_op=hierarchical_copy",
         "steps_per_execution=10",
     ]
+
+
+@pytest.mark.parametrize("device", ["virtual-cpu", "gpu"])
+@pytest.mark.parametrize("op", ["auto", "hierarchical_copy"])
+def test_another_packing_is_among_the_levers_that_are_measured(device: str, op: str) -> None:
+    first = tried(BOUND["communication"], make_cell("mirrored", 2, device=device, op=op))[:MOST_TRIES]
+    assert any("pack" in setting.partition("=")[0] for setting in first)
 
 
 def test_a_part_that_could_not_be_told_may_bind_the_step_and_has_its_levers_tried() -> None:

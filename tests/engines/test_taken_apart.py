@@ -122,19 +122,19 @@ LARGER = "a larger --batch-size (as much is added up for more)"
     [
         (
             TORCH,
-            ["batch_size=128", "bytes_per_pack=1048576"],
-            f"Try {LARGER} or another --bytes-per-pack.",
+            ["bytes_per_pack=1048576", "batch_size=128"],
+            f"Try another --bytes-per-pack or {LARGER}.",
         ),
         (JAX, ["batch_size=128"], f"Try {LARGER}."),
         (
             {**HOROVOD, "cycle_time": 20},
-            ["cycle_time=0", "batch_size=128", "bytes_per_pack=1048576"],
-            f"Try a shorter --cycle-time, {LARGER}, or another --bytes-per-pack.",
+            ["cycle_time=0", "bytes_per_pack=1048576", "batch_size=128"],
+            f"Try a shorter --cycle-time, another --bytes-per-pack, or {LARGER}.",
         ),
         (
             HOROVOD,
-            ["batch_size=128", "bytes_per_pack=1048576"],
-            f"Try {LARGER} or another --bytes-per-pack.",
+            ["bytes_per_pack=1048576", "batch_size=128"],
+            f"Try another --bytes-per-pack or {LARGER}.",
         ),
     ],
 )
