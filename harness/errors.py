@@ -79,12 +79,17 @@ class Unprovable(Exception):
 
 
 def nearest(given: str, valid: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the valid name closest to `given`, or an empty string."""
-    match = difflib.get_close_matches(given, list(valid), n=1, cutoff=0.5)
+    """`; did you mean 'x'?` for the valid name closest to `given`, or an empty string.
+
+    Closest is one that is `given` but for case and what stands before a colon, as `keras:ResNet50` is `resnet50`.
+    """
+    names = list(valid)
+    same = [name for name in names if name.rpartition(":")[2].lower() == given.lower()]
+    match = same or difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     return f"; did you mean '{match[0]}'?" if match else ""
 
 
-def not_one_of(key: str, given: str, valid: Iterable[str]) -> UsageError:
-    """The error for a name that is not in a closed set."""
+def not_one_of(key: str, given: str, valid: Iterable[str], beside: Iterable[str] = ()) -> UsageError:
+    """The error for a name that is not in a closed set; `beside` are valid too, and too many to list."""
     names = list(valid)
-    return UsageError(f"{key}: '{given}' is not one of {', '.join(names)}{nearest(given, names)}")
+    return UsageError(f"{key}: '{given}' is not one of {', '.join(names)}{nearest(given, [*names, *beside])}")

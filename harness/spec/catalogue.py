@@ -132,6 +132,8 @@ class Catalogue:
     data: Mapping[str, str]
     optimizers: Mapping[str, str]
     loops: Mapping[str, str]
+    models_beside: Collection[str] = ()
+    """Names of models that there are beside `models`."""
     oversized: str = ""
     """A model that no card has room for, by which `doctor --prove` sees how that ends; empty is none."""
     plants: bool = False
@@ -157,3 +159,7 @@ class Catalogue:
     """The one spelling of an optimizer with parameters, `adamw(clipnorm=1.0)`; UsageError where it takes none such."""
     gradient_bytes: Callable[[str], int] = _no_gradients
     """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot."""
+
+    def beside(self, key: str) -> Collection[str]:
+        """Names for `key` that no registry lists, which a misspelt one may be meant for."""
+        return self.models_beside if key == "model" else ()

@@ -34,7 +34,10 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
     names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}
     for key, of in names.items():
-        must_be_known(key, sweep.asked(key), list(dict.fromkeys(itertools.chain(*of.values()))), *TABLE[key].own)
+        beside = [name for catalogue in catalogues.values() for name in catalogue.beside(key)]
+        must_be_known(
+            key, sweep.asked(key), list(dict.fromkeys(itertools.chain(*of.values()))), *TABLE[key].own, beside
+        )
     found = []
     for engine, catalogue in catalogues.items():
         others = {key: set().union(*(of[other] for other in of if other != engine)) for key, of in names.items()}

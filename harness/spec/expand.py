@@ -203,7 +203,8 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
     """UsageError for a name that no registry has."""
     for key, axis in TABLE.items():
         if axis.choices is not None:
-            must_be_known(key, sweep.asked(key), list(getattr(catalogue, axis.choices)), *axis.own)
+            names = list(getattr(catalogue, axis.choices))
+            must_be_known(key, sweep.asked(key), names, *axis.own, catalogue.beside(key))
 
 
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:
@@ -382,8 +383,10 @@ def _of_meshes(sweep: Sweep) -> None:
             )
 
 
-def must_be_known(key: str, given: Iterable[str], valid: list[str], or_like: str, pattern: str) -> None:
+def must_be_known(
+    key: str, given: Iterable[str], valid: list[str], or_like: str, pattern: str, beside: Collection[str] = ()
+) -> None:
     for name in given:
         if name in valid or (pattern and re.fullmatch(pattern, name)):
             continue
-        raise not_one_of(key, name, [*valid, or_like] if or_like else valid)
+        raise not_one_of(key, name, [*valid, or_like] if or_like else valid, beside)

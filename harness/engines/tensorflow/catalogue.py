@@ -6,7 +6,14 @@ from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.gradients import gradient_bytes
 from harness.engines.tensorflow.loops import loops
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.workloads import OPTIMIZERS, model_text, model_traits, optimizer_text, workloads
+from harness.engines.tensorflow.workloads import (
+    APPLICATIONS,
+    OPTIMIZERS,
+    model_text,
+    model_traits,
+    optimizer_text,
+    workloads,
+)
 from harness.engines.tensorflow.workloads import unknown as unknown_model
 from harness.record.explain import INSTRUMENTS
 from harness.spec.catalogue import Catalogue
@@ -25,6 +32,7 @@ def load_catalogue() -> Catalogue:
         data={name: source.summary for name, source in sources().items()},
         optimizers=dict(OPTIMIZERS),
         loops={name: kind.summary for name, kind in loops().items()},
+        models_beside=APPLICATIONS,
         oversized="harness.engines.tensorflow.workloads.oversized:make_model",
         plants=True,
         instruments={INSTRUMENTED: tuple(INSTRUMENTS)},

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.engines.tensorflow.workloads.applications import PREFIX, application, unknown
+from harness.engines.tensorflow.workloads.applications import APPLICATIONS, PREFIX, application, unknown
 from harness.engines.tensorflow.workloads.base import Vocabulary, Workload
 from harness.engines.tensorflow.workloads.loss import LossOfSeveral, check_targets, loss_of
 from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, built_text, optimizer_of, optimizer_text
@@ -17,6 +17,7 @@ from harness.spec.axes import is_own_code
 from harness.spec.catalogue import ModelTraits
 
 __all__ = [
+    "APPLICATIONS",
     "OPTIMIZERS",
     "LossOfSeveral",
     "Vocabulary",
@@ -59,7 +60,7 @@ def load_workload(name: str) -> Workload:
         return application(name)
     if ":" in name:
         return own_workload(name)
-    raise not_one_of("model", name, [*known, f"{PREFIX}NAME", "package.module:function"])
+    raise not_one_of("model", name, [*known, f"{PREFIX}NAME", "package.module:function"], APPLICATIONS)
 
 
 def model_text(name: str) -> str:

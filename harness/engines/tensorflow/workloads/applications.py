@@ -27,6 +27,8 @@ _OF_OTHERS = {
 }  # fmt: skip
 SIDES: Mapping[str, int] = MappingProxyType(dict(sorted({**dict.fromkeys(_OF_224, 224), **_OF_OTHERS}.items())))
 """Height and width of the images, by NAME."""
+APPLICATIONS = tuple(f"{PREFIX}{name}" for name in SIDES)
+"""`keras:NAME` of each."""
 _SMALLEST = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
 """What Keras refuses smaller images than; 32 for all others."""
 

@@ -8,7 +8,9 @@ import pytest
 from harness.engines.tensorflow.workloads import load_workload, model_text, unknown
 from harness.engines.tensorflow.workloads.applications import SIDES
 from harness.errors import UsageError
+from harness.run.request import asked_matrix
 from harness.spec.axes import is_own_code
+from harness.spec.sweep import sweep_from
 
 PUBLISHED = {"ResNet50": 25.6, "DenseNet121": 8.1, "MobileNetV2": 3.5, "EfficientNetB0": 5.3}
 """Millions of parameters with 1,000 classes, by the table of https://keras.io/api/applications."""
@@ -51,6 +53,27 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     says = r"^model: 'keras:Resnet50': keras\.applications has no 'Resnet50'; did you mean 'ResNet50'\?$"
     with pytest.raises(UsageError, match=says):
         load_workload("keras:Resnet50")
+
+
+@pytest.mark.parametrize("name", ["resnet50", "RESNET50", "ResNet50"])
+@pytest.mark.parametrize(
+    ("work", "engines"),
+    [
+        ("training", ["tensorflow"]),
+        ("training", ["torch", "tensorflow"]),
+        ("collective", ["tensorflow"]),
+        ("pipeline", ["tensorflow"]),
+    ],
+)
+def test_a_name_of_keras_without_its_prefix_in_whatever_case_is_answered_with_the_whole_one(
+    name: str, work: str, engines: list[str]
+) -> None:
+    says = r"'\S+' is not one of .*keras:NAME, package\.module:function; did you mean 'keras:ResNet50'\?$"
+    with pytest.raises(UsageError, match=says):
+        asked_matrix(sweep_from({"work": work, "model": [name], "engine": engines}))
+    for wanted in (name, f"{name}(side=64)"):
+        with pytest.raises(UsageError, match=says):
+            load_workload(wanted)
 
 
 def test_images_may_be_of_another_size_behind_the_name(tf: Any) -> None:  # noqa: ARG001
