@@ -167,7 +167,10 @@ def lacking(cell: CollectiveCell) -> str | None:
     if cell.collective == "all_gather" and cell.cross_device_op in NO_GATHERING:
         return f"{op} reduces only: TensorFlow gathers with it as with reduction_to_one_device; ask for that"
     if cell.collective == "broadcast" and cell.strategy != "mirrored":
-        return f"strategy '{cell.strategy}' copies within a process: tf.distribute has no broadcast between workers"
+        return (
+            f"strategy '{cell.strategy}': tf.distribute's public API has no broadcast between workers, only the one by "
+            "which MultiWorkerMirroredStrategy sends initial values of variables"
+        )
     if cell.collective == "broadcast" and cell.cross_device_op != "auto":
         return f"{op} has no broadcast of its own: TensorFlow copies to each device, whatever the op; use auto"
     if cell.collective != "all_reduce" and cell.packing != "default":

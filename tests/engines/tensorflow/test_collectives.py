@@ -138,7 +138,10 @@ def test_what_tensorflow_lacks_is_unsupported_with_the_reason(measured: dict[str
         ({"collective": "all_gather"}, None),
         ({"collective": "broadcast"}, None),
         ({"collective": "reduce_scatter"}, "tf.distribute has no reduce-scatter"),
-        ({"collective": "broadcast", "strategy": "multi_worker_mirrored"}, "has no broadcast between workers"),
+        (
+            {"collective": "broadcast", "strategy": "multi_worker_mirrored"},
+            "has no broadcast between workers, only the one",
+        ),
         ({"collective": "all_gather", "cross_device_op": "nccl"}, "'nccl' reduces only"),
         ({"collective": "all_gather", "cross_device_op": "hierarchical_copy"}, "'hierarchical_copy' reduces only"),
         ({"collective": "broadcast", "cross_device_op": "nccl"}, "'nccl' has no broadcast of its own"),
