@@ -15,7 +15,8 @@ from harness.spec.grouping import apart
 
 
 def bus_factor(collective: str, n: int) -> float:
-    """busbw ÷ algbw of n replicas."""
+    """busbw ÷ algbw of n replicas: of an all-reduce 2(n−1)/n, of an all-gather and a reduce-scatter (n−1)/n, of a
+    broadcast 1, as doc/PERFORMANCE.md of nccl-tests has them."""
     share = (n - 1) / n
     return {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share, "broadcast": 1.0}[collective]
 
