@@ -181,7 +181,7 @@ def test_where_no_lever_could_be_measured_the_parts_are_told_and_it_is_exit_code
     path = stored(explain_run(), tmp_path / "results")
     monkeypatch.setattr("harness.run.kinds.tries.sides_of", refuses)
     code, out, error = harness("explain", "--try", "--quiet", "--resume", str(path))
-    first = "cross_device_op=hierarchical_copy"
+    first = "bytes_per_pack=1048576"
     assert (code, error) == (1, f"harness: no lever could be measured: {first}: no room\n")
     assert "is communication-bound" in out
     assert "not measured: no room" in out
