@@ -1,5 +1,8 @@
 """The gate's matrix: which cells it has, how they are counted, and that a right and a wrong one end as they should."""
 
+import gzip
+import json
+import re
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -78,6 +81,17 @@ def test_a_line_that_was_cut_off_is_run_again_and_the_last_of_a_cell_counts(tmp_
     assert matrix.read(file) == {}
     file.write_text('{"key": "a", "status": "ok"}\n{"key": "a", "status": "crashed"}\n{"key": "b", "sta')
     assert matrix.read(file) == {"a": {"key": "a", "status": "crashed"}}
+
+
+def test_the_page_of_the_gate_says_how_many_right_cells_were_judged_and_how_often_at_most_one_is_called_wrong() -> None:
+    with gzip.open(GOALS / "gate_matrix.jsonl.gz", "rt", encoding="utf-8") as file:
+        ends = {each["key"]: each["status"] for each in map(json.loads, file)}
+    judged, wrong, limits, *_ = cells.tally(cells.grouped(ends, "kind")["right",]).row
+    page = (GOALS.parents[1] / "docs" / "gate.md").read_text(encoding="utf-8")
+    _, page = page.split("## How often it is wrong")
+    figures = re.findall(r"\d[\d.]*", page.split("right model", 1)[1])
+    assert wrong == "0"
+    assert figures[:2] == [judged, limits.split()[2]]
 
 
 @pytest.mark.slow
