@@ -31,6 +31,17 @@ def clips(optimizer: Any) -> bool:
     return any(getattr(optimizer, name, None) for name in ("clipnorm", "global_clipnorm", "clipvalue"))
 
 
+def clips_what_it_is_given(optimizer: Any) -> bool:
+    """Whether it clips the gradients of one step just as they come: not the mean of several steps', nor, in an own
+    class, what it may first have made of them."""
+    import keras
+
+    kind, first = type(optimizer), ("apply_gradients", "apply", "_backend_apply_gradients")
+    if getattr(optimizer, "gradient_accumulation_steps", None):
+        return False
+    return all(getattr(kind, name, None) is getattr(keras.optimizers.Optimizer, name) for name in first)
+
+
 def _skipped(optimizer: Any, steps: int, taken: int) -> int:
     """Steps that loss scaling has left out; 0 where its scale does not bear out that it is all that are missing."""
     if not hasattr(optimizer, "dynamic_scale"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.counting import updates_due
+from harness.engines.tensorflow.counting import clips_what_it_is_given, updates_due
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,11 @@ def test_what_loss_scaling_left_out_is_told_by_its_scale(steps: int, taken: int,
 def test_where_replicas_clip_their_own_gradients_that_is_said() -> None:
     assert "before the sum" in updates_due(counted(3, clipnorm=1.0), 3, 2)[1]["clipping"]
     assert updates_due(counted(3, clipnorm=1.0), 3, 1)[1] == {}
+
+
+@pytest.mark.usefixtures("tf")
+def test_what_the_gradients_of_several_steps_come_to_is_clipped_and_not_those_of_one() -> None:
+    import keras
+
+    assert clips_what_it_is_given(keras.optimizers.SGD(clipnorm=1.0))
+    assert not clips_what_it_is_given(keras.optimizers.SGD(clipnorm=1.0, gradient_accumulation_steps=2))

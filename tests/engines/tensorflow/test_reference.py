@@ -1,6 +1,7 @@
 """The reference does on one device what the strategy promises: two updates under MirroredStrategy and by it agree."""
 
 import contextlib
+import dataclasses
 import types
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.others import must_not_need_others
-from harness.engines.tensorflow.reference.update import SingleDevice
+from harness.engines.tensorflow.reference.update import SingleDevice, times_gradient
 from harness.engines.tensorflow.server_state import FusedOptimizer, ShardedVariable
 from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.training import build_model
@@ -354,6 +355,53 @@ def test_keras_clips_what_each_replica_has_before_it_is_summed_and_so_does_the_r
     check(training(tf, lambda: [], 2, **clip))
 
 
+CLIPS: list[dict[str, Any]] = [
+    {"clipnorm": 0.01},
+    {"kind": "Adam", "global_clipnorm": 0.001},
+    {"clipvalue": 0.0003},
+    {"clipnorm": 0.01, "precision": "mixed_float16"},
+]
+
+
+@pytest.mark.parametrize("options", CLIPS)
+def test_one_replica_clips_before_a_gradient_is_doubled_so_that_a_clip_does_not_hide_it(
+    tf: Any, options: dict[str, Any]
+) -> None:
+    of = training(tf, lambda: [], 1, **options)
+    start = [state.copies[0] for state in capture(of.model, of.optimizer)]
+    check(of)
+    device, states = SingleDevice(of), []
+    for factor in (1, 2):
+        own = device.start(start)
+        for number, batch in enumerate(BATCHES, start=1):
+            given = device.shares(batch, own)
+            if number == 2:
+                [share] = given
+                given = [dataclasses.replace(share, gradients=[times_gradient(g, factor) for g in share.gradients])]
+            device.apply(given)
+        states.append(device.state(own))
+    apart = max(np.abs(a - b).max() for a, b in zip(*states, strict=True))
+    assert apart > 1e-5
+
+
+def test_an_own_class_that_may_change_gradients_before_it_clips_them_clips_them_itself_and_for_several_is_unprovable(
+    tf: Any,
+) -> None:
+    import keras
+
+    class Centred(keras.optimizers.SGD):  # type: ignore[misc]
+        def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
+            super()._backend_apply_gradients([g - tf.reduce_mean(g) for g in grads], trainable_variables)
+
+    keras.optimizers.Centred = Centred
+    try:
+        check(training(tf, lambda: [], 1, kind="Centred", clipnorm=0.01))
+        with pytest.raises(Unprovable, match="may change gradients before it clips them"):
+            SingleDevice(training(tf, lambda: [], 2, kind="Centred", clipnorm=0.01))
+    finally:
+        del keras.optimizers.Centred
+
+
 def of_two_workers(tf: Any, layer: Callable[[], Any]) -> tuple[Any, Any]:
     """What one of two workers with a replica each has of such a training, and its state."""
     of = training(tf, lambda: [layer()], 2)
@@ -387,6 +435,24 @@ def test_statistics_of_another_worker_that_are_only_kept_are_no_obstacle(tf: Any
 
     for layer in (keras.layers.BatchNormalization, lambda: keras.layers.Dropout(0.5)):
         must_not_need_others(*of_two_workers(tf, layer))
+
+
+def test_a_frozen_weight_is_no_statistic_of_another_worker_and_what_is_none_beside_it_still_is(tf: Any) -> None:
+    import keras
+
+    class Followed(keras.layers.Dense):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            super().build(shape)
+            self.mean = self.add_weight((4,), trainable=False, initializer="zeros")
+
+        def call(self, x: Any) -> Any:
+            y = super().call(x)
+            self.mean.assign(0.5 * self.mean + tf.reduce_mean(y, axis=0))
+            return y - self.mean
+
+    must_not_need_others(*of_two_workers(tf, lambda: keras.layers.Dense(4, trainable=False)))
+    with pytest.raises(Unprovable, match="depends on its own untrained state"):
+        must_not_need_others(*of_two_workers(tf, lambda: Followed(4, trainable=False)))
 
 
 @pytest.mark.usefixtures("tf")
