@@ -50,12 +50,15 @@ def must_not_need_others(training: Training, before: Sequence[VariableState]) ->
 def _differs_by_replica(training: Training) -> list[bool]:
     """Of each untrained variable, whether each replica has its own value, which its batches have moved.
 
-    What is no number with a fraction counts updates or draws seeds, on all replicas alike.
+    What is no number with a fraction counts updates or draws seeds, on all replicas alike; a weight that a layer has
+    frozen stays as it was built.
     """
     import tensorflow as tf
 
+    frozen = {id(weight) for layer in training.model._flatten_layers() for weight in layer._trainable_variables}
     return [
         tf.as_dtype(variable.dtype).is_floating
+        and id(variable) not in frozen
         and (variable.aggregation == "none" or variable.synchronization == "on_read")
         for variable in training.model.non_trainable_variables
     ]
