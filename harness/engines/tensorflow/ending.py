@@ -28,7 +28,7 @@ LIMITS = (
     (
         r"^Tensors in list passed to 'values' of 'ConcatV2' Op have types",  # a model's own would begin with its layer
         "the cross-device op packs gradients of different types into one tensor, which TensorFlow cannot; "
-        "--cross-device-op reduction_to_one_device takes each by itself",
+        "--bytes-per-pack 1 takes each by itself, as does, in one process, --cross-device-op reduction_to_one_device",
     ),
     (
         r"Value for attr 'T' of bfloat16 is not in the list of allowed values",

@@ -111,6 +111,7 @@ def test_what_a_strategy_cannot_do_is_unsupported_and_says_what_and_why(tf: Any)
         assert (status, "inside a condition" in reason) == ("unsupported", True)
     status, reason = raised_under(mirrored, plain=True, mixed=True)
     assert (status, "reduction_to_one_device" in reason) == ("unsupported", True)
+    assert "--bytes-per-pack 1 " in reason
 
 
 @pytest.mark.usefixtures("tf")
