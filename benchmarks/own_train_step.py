@@ -4,10 +4,10 @@ The custom loop calls train_step on every replica, and so does Model.fit (--loop
 
     python -m harness sweep --model benchmarks.own_train_step:make_model --strategy none,mirrored --replicas 1,2
 
-The harness compiles it with the cell's optimizer, as it compiles every model. Its first updates, and one after the last
-window, are held against the same train_step run uncompiled on one device, each replica's part by itself. Replicas that
-get the same examples must do together what one does by itself: without the division by the number of replicas below,
-it is a `wrong_result` wherever there are two.
+It is compiled with an optimizer of its own, which every cell takes; without `compile()` that is `--optimizer`.
+Its first updates, and one after the last window, are held against the same train_step run uncompiled on one device,
+each replica's part by itself. Replicas that get the same examples must do together what one does by itself: without the
+division by the number of replicas below, it is a `wrong_result` wherever there are two.
 """
 
 import keras
@@ -38,4 +38,6 @@ def make_model() -> keras.Model:
     """What the harness calls, in the strategy's scope."""
     inputs = keras.Input((8, 8, 1))
     hidden = keras.layers.Dense(128, activation="relu")(keras.layers.Flatten()(inputs))
-    return Smoothed(inputs, keras.layers.Dense(10)(hidden))
+    model = Smoothed(inputs, keras.layers.Dense(10)(hidden))
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9))
+    return model
