@@ -20,6 +20,7 @@ RECIPES = (
     "Your own model",
     "Your own data",
     "Your own training step",
+    "Other data",
     "The input pipeline",
 )
 """The commands of `Prepare data` and `TFRecord files` go together: `test_prepare.py` runs them, and `test_own_data.py`
@@ -31,6 +32,8 @@ PRINTED = [
     for command in commands_of(SECTIONS[title])
     if re.search(r" -m harness (?!.*likes:)", command)
 ]
+OF_THE_NETWORK = [command for command in PRINTED if "--data tfds:" in command]
+"""The set would be downloaded."""
 ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
 SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps"
@@ -55,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("command", [command for command in PRINTED if command not in ON_GPUS])
+@pytest.mark.parametrize("command", [command for command in PRINTED if command not in [*ON_GPUS, *OF_THE_NETWORK]])
 def test_what_is_printed_measures_and_proves_each_of_its_cells(folder: Path, tmp_path: Path, command: str) -> None:
     done = run(*short(command), f"--results={tmp_path}", f"--data-dir={folder / 'data'}", folder=folder)
     assert done.returncode in (0, *([1] if " ab " in command else [])), done.stderr
