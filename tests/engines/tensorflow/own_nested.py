@@ -54,6 +54,21 @@ def tagger() -> keras.Model:
     return keras.Sequential([keras.Input((WORDS,), dtype="int32"), keras.layers.Embedding(9, 4), keras.layers.Dense(9)])
 
 
+def labelled() -> tf.data.Dataset:
+    """Features, and which of three labels each example has: none, one or several."""
+    features = arrays()[0]["features"]
+    return tf.data.Dataset.from_tensor_slices((features, (features[:, :3] > 0).astype(np.float32)))
+
+
+def labeller() -> keras.Model:
+    """An output for each label, which says nothing of the others."""
+    model = keras.Sequential(
+        [keras.Input((FEATURES,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(3, "sigmoid")]
+    )
+    model.compile(keras.optimizers.SGD(0.05), loss="binary_crossentropy")
+    return model
+
+
 def in_tuples() -> tf.data.Dataset:
     x, y = arrays()
     return tf.data.Dataset.from_tensor_slices(((x["user"], x["item"], x["features"]), (y["rating"], y["liked"])))

@@ -61,6 +61,8 @@ def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
         ("tagger", "tagged", MIRRORED),
         ("tagger", "tagged", {**MIRRORED, "loop": "fit"}),
         ("tagger", "tagged", MESH),
+        ("labeller", "labelled", ALONE),
+        ("labeller", "labelled", MIRRORED),
         ("model", "synthetic", MIRRORED),
         ("model_of_tuples", "synthetic", WORKERS),
     ],
