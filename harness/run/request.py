@@ -9,9 +9,9 @@ from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.axes import ENGINE
 from harness.spec.cell import Cell
-from harness.spec.engines import each_engine, merged
+from harness.spec.engines import each_engine, matrix_of, without_device
 from harness.spec.exclusions import must_have_fitted
-from harness.spec.expand import Matrix, expand
+from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
 from harness.trial.engines import catalogue_of
 
@@ -79,8 +79,9 @@ def asked_matrix(sweep: Sweep) -> Matrix:
     Which data sets hosts of a launcher's own have is not asked.
     """
     check_launcher(sweep)
-    parts = each_engine(sweep, {engine: catalogue_of(engine) for engine in sweep.asked("engine")})
-    matrix = merged([expand(own, catalogue) for own, catalogue in parts])
+    catalogues = {engine: catalogue_of(engine) for engine in sweep.asked("engine")}
+    parts = each_engine(sweep, catalogues)
+    matrix = matrix_of(parts, without_device(sweep, catalogues))
     must_have_fitted(sweep.exclude, matrix.left_out)
     beside = [] if launchers()[sweep.launcher].elsewhere else sweep.asked("data")
     for own, catalogue in parts:

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
-from harness.spec.expand import Matrix, must_be_known, ordered
+from harness.spec.exclusions import WHY
+from harness.spec.expand import Matrix, NothingLeft, expand, must_be_known, ordered
+from harness.spec.inputs import LeftOut
 from harness.spec.pipeline import PIPELINE
 from harness.spec.sweep import Sweep
+
+DEVICE = "device"
 
 
 def only_engine_of(sweep: Sweep) -> str:
@@ -22,8 +26,8 @@ def only_engine_of(sweep: Sweep) -> str:
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
     """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
 
-    Names beside the registered ones, such as a user's own model, each is asked for. UsageError for a name that none of
-    them has.
+    An engine without any of the devices is asked for nothing (`without_device`). Names beside the registered ones, such
+    as a user's own model, each is asked for. UsageError for a name that none of them has.
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
@@ -34,10 +38,9 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
     names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}
     for key, of in names.items():
+        known = list(dict.fromkeys(itertools.chain(*of.values())))
         beside = [name for catalogue in catalogues.values() for name in catalogue.beside(key)]
-        must_be_known(
-            key, sweep.asked(key), list(dict.fromkeys(itertools.chain(*of.values()))), *TABLE[key].own, beside
-        )
+        must_be_known(key, sweep.asked(key), known, *TABLE[key].own, [*catalogues], beside)
     found = []
     for engine, catalogue in catalogues.items():
         others = {key: set().union(*(of[other] for other in of if other != engine)) for key, of in names.items()}
@@ -46,10 +49,53 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
             for key, of in names.items()
         }
         lacks = {key for key, values in has.items() if sweep.asked(key) and not values}
+        if DEVICE in lacks:
+            continue
         given = {key: getattr(sweep, key) for key in sweep.model_fields_set - lacks}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
         found.append((Sweep.model_validate(own), catalogue))
     return found
+
+
+def without_device(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
+    """Each device of `sweep` that one of several engines lacks: on another it would answer another question."""
+    if len(catalogues) == 1:
+        return []
+    return [
+        LeftOut(f"{engine} on {device}", f"engine '{engine}' runs on {', '.join(of.devices)} only")
+        for engine, of in catalogues.items()
+        for device in sweep.asked(DEVICE)
+        if device not in of.devices
+    ]
+
+
+def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacking: Sequence[LeftOut] = ()) -> Matrix:
+    """One matrix of what each engine is asked for, with what they are `lacking`.
+
+    Of several an engine of which nothing is left is left out; NothingLeft where that is each.
+    """
+    if len(parts) == 1 and not lacking:
+        return expand(*parts[0])
+    found, left_out = [], [*lacking]
+    for own, catalogue in parts:
+        try:
+            found.append(expand(own, catalogue))
+        except NothingLeft as nothing:
+            # what is excluded was heeded: `must_have_fitted` looks for it
+            heeded = [item for item in nothing.left_out if item.reason == WHY]
+            reasons = f"{nothing.reasons}{_instead(own, catalogue)}"
+            left_out += [LeftOut(f"engine {only_engine_of(own)}", reasons), *heeded]
+    if not found:
+        raise NothingLeft(left_out)
+    return merged([*found, Matrix((), tuple(left_out))])
+
+
+def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
+    """The strategies that have the workers asked for, where none of those that are asked for does."""
+    able = [name for name, traits in catalogue.strategies.items() if traits.multi_worker]
+    if min(sweep.asked("workers")) == 1 or not able or {*able} & {*sweep.asked("strategy")}:
+        return ""
+    return f"; several workers: --strategy {' or '.join(able)}"
 
 
 def merged(parts: Sequence[Matrix]) -> Matrix:

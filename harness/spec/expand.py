@@ -2,12 +2,12 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
+from harness.spec.axes import ENGINE, OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
@@ -36,8 +36,17 @@ class Matrix:
     added_base: frozenset[str] = field(default_factory=frozenset)
 
 
+class NothingLeft(UsageError):
+    """Every combination that was asked for is left out."""
+
+    def __init__(self, left_out: Sequence[LeftOut]) -> None:
+        self.left_out = left_out
+        self.reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
+        super().__init__(f"no combination is left to run ({self.reasons})")
+
+
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
-    """The matrix of `sweep`; UsageError on an unknown name or when no combination is left."""
+    """The matrix of `sweep`; UsageError on an unknown name, and NothingLeft when no combination is left."""
     if sweep.work in OF_OTHER_WORK:
         return OF_OTHER_WORK[sweep.work](sweep, catalogue)
     if sweep.step:
@@ -68,7 +77,7 @@ def ordered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 def _sorted_out(
     sweep: Sweep, found: Iterable[_Expanded | LeftOut]
 ) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
-    """The cells and what is left out, each once; UsageError where no cell is left."""
+    """The cells and what is left out, each once; NothingLeft where no cell is left."""
     cells: dict[_Expanded, None] = {}
     left_out: dict[LeftOut, None] = {}
     excluded = exclusions(sweep.exclude)
@@ -80,8 +89,7 @@ def _sorted_out(
         else:
             cells[one] = None
     if not cells:
-        reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
-        raise UsageError(f"no combination is left to run ({reasons})")
+        raise NothingLeft(tuple(left_out))
     return tuple(cells), tuple(left_out)
 
 
@@ -204,7 +212,7 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
     for key, axis in TABLE.items():
         if axis.choices is not None:
             names = list(getattr(catalogue, axis.choices))
-            must_be_known(key, sweep.asked(key), names, *axis.own, catalogue.beside(key))
+            must_be_known(key, sweep.asked(key), names, *axis.own, sweep.asked("engine"), catalogue.beside(key))
 
 
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:
@@ -384,9 +392,18 @@ def _of_meshes(sweep: Sweep) -> None:
 
 
 def must_be_known(
-    key: str, given: Iterable[str], valid: list[str], or_like: str, pattern: str, beside: Collection[str] = ()
+    key: str,
+    given: Iterable[str],
+    valid: list[str],
+    or_like: str,
+    pattern: str,
+    engines: Sequence[str],
+    beside: Collection[str] = (),
 ) -> None:
+    """UsageError for a name that is not among those that the `engines` have, and not like a user's own; `beside` are
+    such that they have as well and that are too many to list."""
+    of = f"engine {', '.join(engines)}" if list(engines) != [ENGINE] else ""
     for name in given:
         if name in valid or (pattern and re.fullmatch(pattern, name)):
             continue
-        raise not_one_of(key, name, [*valid, or_like] if or_like else valid, beside)
+        raise not_one_of(key, name, [*valid, or_like] if or_like else valid, beside, of)

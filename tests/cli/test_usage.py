@@ -48,6 +48,8 @@ FEW = list(range(1, 201))
         ("validate --data tfds:mnsit", "has no 'mnsit'; did you mean 'mnist'?"),
         *((f"sweep --data digist --launcher {elsewhere}", "did you mean 'digits'?") for elsewhere in ELSEWHERE),
         ("sweep --device cpu", "device: 'cpu' is not one of gpu, tpu, virtual-cpu, virtual-gpu"),
+        ("sweep --engine horovod --device gpu", "device: 'gpu' is not one of virtual-cpu (engine horovod)"),
+        ("explain --engine tensorflow,horovod --device gpu", "engine: 'horovod' has no cell to explain ("),
         ("sweep --strategy one_device --cross-device-op nccl --replicas 2", "no combination is left to run ("),
         ("sweep --batch-size 9 --batch-scope global --replicas 2 --strategy mirrored", "do not divide a global batch"),
         ("sweep --name a/b", "name: given 'a/b'"),

@@ -17,7 +17,9 @@ from harness.spec import (
     sweep_from,
 )
 from harness.spec.bases import base_of
-from harness.spec.engines import each_engine, merged
+from harness.spec.engines import each_engine, matrix_of, merged, without_device
+from harness.spec.exclusions import must_have_fitted
+from harness.spec.inputs import LeftOut
 
 CATALOGUE = Catalogue(
     devices={"virtual-cpu": DeviceTraits("virtual-cpu", "")},
@@ -84,6 +86,56 @@ def test_only_trainings_and_collectives_are_measured_by_several_engines(other: d
     sweep = Sweep(engine=["tensorflow", "other"], **other)
     with pytest.raises(UsageError, match="engine: given tensorflow, other, expected one"):
         each_engine(sweep, {"tensorflow": CATALOGUE, "other": OTHER})
+
+
+CARDS = replace(CATALOGUE, devices={**CATALOGUE.devices, "gpu": DeviceTraits("gpu", "")})
+MANY = replace(
+    OTHER,
+    strategies={**OTHER.strategies, "multi_process": StrategyTraits("multi_process", "", multi_worker=True)},
+)
+WORKERS = replace(CATALOGUE, strategies={"none": StrategyTraits("none", "", multi_worker=True)})
+
+
+def of_each(catalogues: dict[str, Catalogue], **axes: list[Any]) -> Matrix:
+    sweep = Sweep(engine=[*catalogues], **axes)
+    return matrix_of(each_engine(sweep, catalogues), without_device(sweep, catalogues))
+
+
+@pytest.mark.parametrize("devices", [["gpu"], ["virtual-cpu", "gpu"]])
+def test_an_engine_without_a_device_that_was_asked_for_is_left_out_there_and_runs_on_no_other(
+    devices: list[str],
+) -> None:
+    matrix = of_each({"tensorflow": CARDS, "other": OTHER}, device=devices)
+    assert LeftOut("other on gpu", "engine 'other' runs on virtual-cpu only") in matrix.left_out
+    placed = {(cell.engine, cell.shape.device) for cell in matrix.cells}
+    assert placed == {("tensorflow", device) for device in devices} | {("other", d) for d in devices if d != "gpu"}
+
+
+def test_where_each_engine_is_left_out_it_is_bad_usage_that_names_them() -> None:
+    with pytest.raises(UsageError, match=r"device: 'gpu' is not one of virtual-cpu \(engine tensorflow, other\)"):
+        of_each({"tensorflow": CATALOGUE, "other": OTHER}, device=["gpu"])
+    with pytest.raises(UsageError, match=r"^no combination .*other on gpu: .*engine tensorflow: none, 2 workers"):
+        of_each({"tensorflow": CARDS, "other": OTHER}, device=["gpu"], strategy=["none"], workers=[2])
+
+
+def test_an_engine_of_which_nothing_is_left_is_left_out_with_its_reason_and_the_rest_runs() -> None:
+    matrix = of_each({"tensorflow": WORKERS, "other": MANY}, workers=[2], replicas=[1], strategy=["none"])
+    assert {cell.engine for cell in matrix.cells} == {"tensorflow"}
+    reason = "none, 2 workers: strategy 'none' runs in one process; several workers: --strategy multi_process"
+    assert LeftOut("engine other", reason) in matrix.left_out
+
+
+def test_an_excluded_combination_of_an_engine_of_which_nothing_is_left_was_heeded() -> None:
+    matrix = of_each({"tensorflow": CATALOGUE, "other": OTHER}, exclude="engine=other")
+    must_have_fitted("engine=other", matrix.left_out)
+    assert {cell.engine for cell in matrix.cells} == {"tensorflow"}
+
+
+def test_a_name_that_another_engine_than_the_default_lacks_is_refused_with_the_name_of_the_engine() -> None:
+    with pytest.raises(UsageError, match=r"loop: 'fit' is not one of ddp, all_reduce \(engine other\)"):
+        expand(Sweep(engine=["other"], loop=["fit"]), OTHER)
+    with pytest.raises(UsageError, match=r"loop: 'ddp' is not one of custom, fit$"):
+        expand(Sweep(loop=["ddp"]), CATALOGUE)
 
 
 def sending(catalogue: Catalogue, **able: StrategyTraits) -> Catalogue:

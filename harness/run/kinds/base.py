@@ -107,7 +107,8 @@ class LiveRun(ABC, Generic[_Listener]):
         by_engine: dict[str, list[Cell]] = {}
         for cell in manifest.cells:
             by_engine.setdefault(engine_for(cell, manifest.sweep), []).append(cell)
-        pythons = {engine: python_for(manifest.sweep, by_engine, engine) for engine in by_engine}
+        among = {*by_engine, *manifest.sweep.asked("engine")}  # one of which no cell is left may have been given, too
+        pythons = {engine: python_for(manifest.sweep, among, engine) for engine in by_engine}
         with contextlib.ExitStack() as stack:
             for engine, cells in by_engine.items():
                 # Another interpreter must find this harness, and not our packages beside it.

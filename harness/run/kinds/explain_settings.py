@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.record.manifest import SweepPlan
 from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
 from harness.run.kinds import explain
-from harness.run.request import asked_matrix
+from harness.run.request import asked_matrix, engine_for
 from harness.spec.cell import Cell, trained
 from harness.spec.exclusions import exclusions
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
@@ -48,6 +48,10 @@ def _settings_of_spec(spec: Path | None, keys: Mapping[str, Any]) -> explain.Exp
         {**explain.SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source, unused=NOT_OF_EXPLAIN
     )
     matrix = asked_matrix(sweep)
+    measured = {engine_for(cell, sweep) for cell in matrix.cells}
+    if lacking := [engine for engine in sweep.asked("engine") if engine not in measured]:
+        reasons = "; ".join(f"{item.combination}: {item.reason}" for item in matrix.left_out)
+        raise UsageError(f"engine: '{lacking[0]}' has no cell to explain ({reasons}); leave it out")
     return explain.ExplainSettings(
         sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     )
