@@ -90,7 +90,7 @@ class CellTrials:
     phases_s: Mapping[str, float]
     """Median seconds of each phase over the trials that reached it."""
     fixed_s: float | None
-    """Median fixed cost of a trial that ran to its end: every phase but warm-up, steady state, waiting."""
+    """Median fixed cost of a trial that ran to its end: `Phases.fixed_s`."""
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
     """What the gate remarks on trials that passed it, once each."""

@@ -1,8 +1,10 @@
 """One sweep of several engines: each in processes of its own, all in one ranking, taking turns."""
 
 import html
+import itertools
 import json
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,13 @@ import pytest
 from harness.analysis.collectives import collective_groups
 from harness.analysis.summary import summarise
 from harness.cli import run as command_line
+from harness.record.manifest import RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
+from harness.report.figures import efficiency_figure
 from harness.report.page.report import render
-from harness.report.tables.engines import differing_lines, engines_table
+from harness.report.tables.engines import TELLS_NOT, differing_lines, engines_table
+from harness.report.tables.overlay import published
 from harness.report.terminal.run import run_text
 from harness.run.kinds.sweep import SweepRun
 from harness.run.progress.base import Quiet
@@ -114,27 +119,66 @@ def test_what_a_call_is_stands_below_the_tables_and_on_the_page(sent: Run) -> No
     assert told in html.unescape(render(sent.manifest, sent.trials, summary))
 
 
-def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and_of_one_it_is_not() -> None:
-    manifest, trials = make_run(faults=False)
-    unlike = {"compiler": "none", "initial_weights": "others"}
+def by_two_engines(
+    manifest: RunManifest, trials: Sequence[TrialRecord], unlike: Callable[[int], dict[str, str]]
+) -> tuple[RunManifest, list[TrialRecord]]:
+    """The run with each trial also by PyTorch, which does what `unlike` tells of the trial of that number."""
 
-    def by_another(trial: TrialRecord) -> TrialRecord:
+    def by_another(number: int, trial: TrialRecord) -> TrialRecord:
         cell = trial.cell.model_copy(update={"engine": "torch"})
-        ran = trial.executed.model_copy(update={"engine": "torch", "unlike": unlike})
+        ran = trial.executed.model_copy(update={"engine": "torch", "unlike": unlike(number)})
         return trial.model_copy(update={"cell": cell, "cell_id": cell.cell_id, "executed": ran})
 
+    others = [by_another(number, trial) for number, trial in enumerate(trials)]
+    cells = {trial.cell_id: trial.cell for trial in others}
+    return manifest.model_copy(update={"cells": [*manifest.cells, *cells.values()]}), [*trials, *others]
+
+
+def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and_of_one_it_is_not() -> None:
+    manifest, trials = make_run(faults=False)
     alone = summarise(manifest, trials).workloads[0]
     assert engines_table(alone).rows == ()
     assert differing_lines(alone) == []
-    others = [by_another(trial) for trial in trials]
-    cells = {trial.cell_id: trial.cell for trial in others}
-    both = manifest.model_copy(update={"cells": [*manifest.cells, *cells.values()]})
-    [work] = summarise(both, [*trials, *others]).workloads
+    both = by_two_engines(manifest, trials, lambda _: {"compiler": "none", "initial_weights": "others"})
+    [work] = summarise(*both).workloads
     table = engines_table(work)
     assert {row[:3] for row in table.rows} == {(ENGINE, "–", "–"), ("torch", "none", "others")}
     assert table.columns[-1].name == "fixed cost of a trial"
     assert all(re.match(r"1 replica [\d.]+ m?s, 2 replicas [\d.]+ m?s", row[-1]) for row in table.rows), table.rows
     assert differing_lines(work) == ["torch: compiler none; initial weights others."]
+
+
+def test_what_its_cells_do_by_turns_is_told_once() -> None:
+    manifest, trials = make_run(faults=False)
+    ways = dict(zip({trial.cell_id for trial in trials}, itertools.cycle("ab"), strict=False))
+    both = by_two_engines(manifest, trials, lambda number: {"packs": ways[trials[number].cell_id]})
+    [line] = differing_lines(summarise(*both).workloads[0])
+    assert line in {"torch: packs a; b.", "torch: packs b; a."}
+
+
+def test_what_differs_and_what_it_does_not_tell_are_seen_at_once_where_several_engines_ran() -> None:
+    manifest, trials = make_run(faults=False)
+    both = by_two_engines(manifest, trials, lambda _: {"compiler": "none"})
+    summary, opened = summarise(*both), "<details open>\n<summary>All numbers: What differs between the engines"
+    page = render(*both, summary)
+    assert opened in page
+    assert TELLS_NOT in html.unescape(page.partition(opened)[2].partition("</details>")[0])
+    assert TELLS_NOT in " ".join(run_text(*both, summary, 200, False).split())
+    one = summarise(manifest, trials)
+    assert TELLS_NOT not in " ".join(run_text(manifest, trials, one, 200, False).split())
+    assert "<details open>" not in render(manifest, trials, one)
+
+
+def test_no_published_series_lies_over_the_curves_of_several_engines_unless_it_is_asked_for() -> None:
+    [work] = summarise(*by_two_engines(*make_run(faults=False), lambda _: {})).workloads
+    picture = efficiency_figure(work, "fig")
+    assert picture is not None
+    assert picture.overlay == ()
+    assert 'class="overlay"' not in picture.svg
+    assert not any(row.get("published") for row in picture.data)
+    asked = efficiency_figure(work, "fig", published()[:1])
+    assert asked is not None
+    assert len(asked.overlay) == 1
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from harness.trial.instruments import Holds
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import refuse_what_is_tensorflows
+from harness.visible import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +27,9 @@ UNLIKE = {
     "compiler": "XLA compiles the whole step",
     "threads": "all devices share one pool",
 }
-"""What is not as under TensorFlow."""
+"""What is not as under TensorFlow, whatever the cell."""
 LIBRARIES = "on GPUs XLA calls libraries for products, by which a step is not told apart here from one that lacks them"
+JOINED = "XLA decides which sums are joined"
 OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
 
 
@@ -98,6 +100,14 @@ class OnJaxTrainer(TakenApart):
     def _remarks(self) -> dict[str, str]:
         over_all = self._layout.statistics and not self._layout.own and self._request.training.replicas_in_sync > 1
         return {"batch_normalisation": OVER_ALL} if over_all else {}
+
+    @property
+    def _unlike(self) -> dict[str, str]:
+        """What is not as under TensorFlow, by subject."""
+        cell = self._request.training
+        packs = {"packs": JOINED} if cell.replicas_in_sync > 1 else {}
+        processes = {"processes": f"one for {plural(cell.replicas, 'replica')}"} if cell.workers > 1 else {}
+        return {**UNLIKE, **packs, **processes, **self._remarks}
 
     @property
     def alone(self) -> Callable[[], None]:

@@ -8,7 +8,7 @@ from harness.engines._on_jax.executed import Program, inspect
 from harness.engines._on_jax.model import TrainedModel
 from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.trainer import UNLIKE, check
+from harness.engines._on_jax.trainer import check
 from harness.engines.jax.instruments import lowered_without
 from harness.engines.jax.loops import WayKind, loops
 from harness.engines.jax.models import models
@@ -142,4 +142,4 @@ class JaxTrainer(OnJaxRecovering):
     def executed(self) -> Executed:
         """The compiled program that is timed, and the input."""
         program = self._instead or self._whole
-        return self._devices.told(inspect(*program, self._data.stages, {**UNLIKE, **self._remarks}))
+        return self._devices.told(inspect(*program, self._data.stages, self._unlike))

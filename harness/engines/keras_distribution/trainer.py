@@ -9,7 +9,7 @@ from harness.engines._on_jax.executed import Program, inspect
 from harness.engines._on_jax.model import Model, TrainedModel
 from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.trainer import UNLIKE, check
+from harness.engines._on_jax.trainer import check
 from harness.engines.keras_distribution.instruments import jitted_without, refuse_what_no_sum_is_apart_in
 from harness.engines.keras_distribution.loops import DistributionWay, loops
 from harness.engines.keras_distribution.models import model_of
@@ -202,4 +202,4 @@ class KerasTrainer(OnJaxRecovering):
         """The compiled program that is timed, and the input."""
         unlike = {} if self._distribution is None else self._way.unlike()
         program = self._instead or self._whole
-        return inspect(*program, self._data.stages, {**UNLIKE, **unlike, **self._remarks})
+        return inspect(*program, self._data.stages, {**self._unlike, **unlike})

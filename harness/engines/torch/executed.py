@@ -11,6 +11,7 @@ UNLIKE = {
     "compiler": "none: eager, op after op",
     "layout": "channels first",
     "processes": "one a replica",
+    "threads": "each process has its own pool",
 }
 """What is not as under TensorFlow."""
 
@@ -26,7 +27,7 @@ def inspect(averaging: Averaging, optimizer: Any, stages: list[str], remarks: di
         pack_bytes=reductions,
         fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:16],
         input=stages,
-        unlike={**UNLIKE, **remarks},
+        unlike={**UNLIKE, **({"packs": averaging.packs} if reductions else {}), **remarks},
     )
 
 

@@ -22,6 +22,7 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
+from harness.report.tables.engines import engine_of
 from harness.report.tables.overlay import Published, published
 from harness.report.words.headline import default_words
 from harness.report.words.over import base_case, over_base
@@ -60,9 +61,11 @@ def efficiency_figure(
 ) -> Picture | None:
     """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared.
 
-    `anchors` are published series for the overlay; None is those that come with the package.
+    `anchors` are published series for the overlay; None is those that come with the package, which are of TensorFlow
+    and so beside cells of several engines are left out.
     """
-    anchors = published_anchors() if anchors is None else anchors
+    if anchors is None:
+        anchors = () if len({engine_of(cell) for cell in summary.cells}) > 1 else published_anchors()
     shared = summary.answer.shared
 
     def value(cell: CellSummary) -> Interval | None:

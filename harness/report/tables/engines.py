@@ -2,19 +2,26 @@
 
 import statistics
 
-from harness.analysis import WorkloadSummary
+from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.collectives import of_collectives
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, seconds
+from harness.report.words.text import FIXED_PARTS, NOTHING, seconds
 from harness.spec.axes import ENGINE
 from harness.visible import plural, printable
 
-NOTE = (
-    f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is all but "
-    "its warm-up, its windows and its waiting, the median over the cells. The ranking is of this model, "
-    "batch and machine: it does not tell how the engines compare on another model or on accelerators, nor how mature "
-    "or convenient they are."
+TELLS_NOT = (
+    "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or on "
+    "accelerators, nor how mature or convenient they are."
 )
+NOTE = (
+    f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is "
+    f"{FIXED_PARTS}, the median over the cells. {TELLS_NOT}"
+)
+
+
+def engine_of(cell: CellSummary) -> str:
+    """What trained a cell."""
+    return str(cell.trials.cell.get("engine") or ENGINE)
 
 
 def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
@@ -22,8 +29,7 @@ def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
     found: dict[str, dict[int, list[float]]] = {}
     for cell in work.cells:
         if cell.trials.fixed_s is not None:
-            engine = str(cell.trials.cell.get("engine") or ENGINE)
-            by_replicas = found.setdefault(engine, {})
+            by_replicas = found.setdefault(engine_of(cell), {})
             by_replicas.setdefault(cell.trials.cell.replicas_in_sync, []).append(cell.trials.fixed_s)
     return {
         engine: ", ".join(f"{plural(n, 'replica')} {seconds(statistics.median(of))}" for n, of in sorted(each.items()))
@@ -45,18 +51,16 @@ def differing_lines(work: WorkloadSummary) -> list[str]:
 def engines_table(work: WorkloadSummary) -> Table:
     """A row for each engine that is ranked; no rows where there is only one, nor of collectives, whose own tables say
     what a call is."""
-    unlike: dict[str, dict[str, str]] = {}
+    unlike: dict[str, dict[str, dict[str, None]]] = {}
     for cell in work.cells:
-        engine = str(cell.trials.cell.get("engine") or ENGINE)
-        for subject, words in {"": "", **cell.trials.executed.unlike}.items():
-            told = unlike.setdefault(engine, {})
-            known = told.get(subject, words)
-            told[subject] = known if known == words else f"{known}; {words}"
-    subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told if subject))
+        told = unlike.setdefault(engine_of(cell), {})
+        for subject, words in cell.trials.executed.unlike.items():
+            told.setdefault(subject, {})[words] = None
+    subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told))
     columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects, "fixed_cost_of_a_trial"))
     fixed = _fixed_costs(work)
     rows = [
-        (engine, *(told.get(subject, NOTHING) for subject in subjects), fixed.get(engine, NOTHING))
+        (engine, *("; ".join(told.get(subject, [NOTHING])) for subject in subjects), fixed.get(engine, NOTHING))
         for engine, told in unlike.items()
     ]
     several = len(rows) > 1 and not of_collectives(work)
@@ -65,4 +69,5 @@ def engines_table(work: WorkloadSummary) -> Table:
         columns,
         tuple(tuple(printable(text) for text in row) for row in rows) if several else (),
         NOTE,
+        unfolded=True,
     )

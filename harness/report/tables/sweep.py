@@ -19,6 +19,7 @@ from harness.report.words.exactness import ranking_note
 from harness.report.words.over import base_case, has_whole_machine, over_base
 from harness.report.words.pipelines import IS_LIMIT, LIMITS
 from harness.report.words.text import (
+    FIXED_PARTS,
     NOT_JUDGED,
     NOTHING,
     OWN_INTERVAL,
@@ -183,7 +184,7 @@ def phases_table(work: WorkloadSummary) -> Table:
         *((PHASE_WORDS[name], True, phase(name)) for name in phases),
         ("fixed cost", True, lambda cell: seconds(cell.trials.fixed_s)),
     )
-    note = "Medians over trials. Fixed cost: all phases but warm-up, steady state and waiting."
+    note = f"Medians over trials. Fixed cost: {FIXED_PARTS}."
     return _table("Time per phase", fields, cells, note)
 
 

@@ -27,6 +27,8 @@ class Table:
     note: str = ""
     marked: frozenset[int] = frozenset()
     """Rows to be set apart: in the ranking, those that cannot be told apart from the fastest."""
+    unfolded: bool = False
+    """Whether a page shows it from the start, though it stands below another."""
 
     @property
     def first(self) -> tuple[tuple[str, ...], ...]:

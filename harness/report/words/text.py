@@ -49,6 +49,8 @@ PHASE_WORDS: dict[str, str] = {
 }
 STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s", "steady_s", "alone_s")
 """Phases of a trial in the order in which they are drawn. Waiting is left out: it is the time of the others."""
+FIXED_PARTS = "process start, build, first step, checks and exit"
+"""Of `Phases.fixed_s`."""
 _USELESS = 100
 """An interval whose ends are further apart than this, two trials corrected for many comparisons, says nothing."""
 

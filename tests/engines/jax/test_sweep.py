@@ -149,6 +149,8 @@ def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run,
     assert (trial.checks.late, trial.checks.loss) == (True, True)
     must_have_timed_each_by_itself(trial)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
+    told = {"processes": "one for 1 replica", "packs": "XLA decides which sums are joined"}
+    assert told.items() <= trial.executed.unlike.items()
 
 
 @pytest.mark.parametrize("loop", ["jit", "shard_map"])

@@ -145,6 +145,8 @@ def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
     assert (trial.checks.late, trial.checks.loss) == (True, True)
     must_have_timed_each_by_itself(trial)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
+    told = {"processes": "one for 1 replica", "packs": "XLA decides which sums are joined"}
+    assert told.items() <= trial.executed.unlike.items()
 
 
 @pytest.mark.parametrize("fault", BETWEEN_PROCESSES)

@@ -109,6 +109,7 @@ def test_its_record_has_the_cards_their_memory_and_what_carried_gradients(lent: 
     of_two = lent[2]
     assert set(of_two.executed.operations) == {"all-reduce[gloo]"}, "which is what this group has for a card"
     assert of_two.executed.unlike["arithmetic"] == "TF32 in convolutions alone"
+    assert "threads" not in of_two.executed.unlike, "cards share no pool of threads"
     assert (of_two.resources.physical_devices, of_two.resources.shared) == (CARDS, False)
     assert of_two.resources.logical_devices == ["cuda:0"]
     peaks = {processes: lent[processes].peak_device_memory_bytes for processes in (1, 2)}

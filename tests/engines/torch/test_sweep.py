@@ -76,6 +76,10 @@ def test_the_record_says_what_was_reduced_and_on_what(right: Run) -> None:
         assert executed.packs == reductions
         assert executed.operations == ({"all-reduce": reductions} if several else {})
         assert sum(executed.pack_bytes) == (4 * 669_706 if several else 0)  # every gradient, once
+        packs = "each gradient by itself" if trial.cell.loop == "all_reduce" else "DDP's buckets"
+        assert executed.unlike.get("packs", "").startswith(packs if several else "")
+        assert ("packs" in executed.unlike) == several
+        assert executed.unlike["threads"] == "each process has its own pool"
         assert trial.resources.shared == (trial.cell.workers > trial.resources.physical_devices)
     assert right.manifest.facts["engine.torch"]
 

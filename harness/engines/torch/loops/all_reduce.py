@@ -10,6 +10,7 @@ class AllReduces(Averaging):
     """`average_gradients` of the tutorial: a tensor at a time, each waited for."""
 
     overlaps = False
+    packs = "each gradient by itself"
 
     def wrapped(self) -> Any:
         """The module itself."""

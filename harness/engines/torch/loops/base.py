@@ -23,6 +23,8 @@ class Averaging:
     """Whether gradients can travel in fewer bits."""
     overlaps: ClassVar[bool] = True
     """Whether an all-reduce begins before the one before it has ended."""
+    packs: ClassVar[str] = "DDP's buckets, in the order in which gradients come"
+    """Which gradients travel together."""
 
     def __init__(self, module: Any, bucket_bytes: int | None, compression: str = PLAIN) -> None:
         if compression != PLAIN and not self.takes_compression:
