@@ -12,6 +12,7 @@ from harness.visible import json_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.protocol.engine import Engine
     from harness.run.process.engines import Home
 
 VERB = "engine"
@@ -41,25 +42,30 @@ def command(
 
 def _list(json_out: bool) -> int:
     from harness.registry import registered
-    from harness.run.process.engines import home_of
+    from harness.run.process.engines import home_of, newer_words
 
-    homes = {name: home_of(engine) for name, engine in registered("harness.engines", "ENGINE").items()}
+    engines = registered("harness.engines", "ENGINE")
+    homes = {name: home_of(engine) for name, engine in engines.items()}
     if json_out:
-        print(json_text({name: _told(home) for name, home in homes.items()}), end="")
+        print(json_text({name: _told(engines[name], home) for name, home in homes.items()}), end="")
         return 0
     width = max(map(len, homes))
     for name, home in homes.items():
-        print(f"{name:<{width}} {_line(name, home)}")
+        newer = "" if home.interpreter is None else newer_words(engines[name], home.interpreter.packages)
+        print(f"{name:<{width}} {_line(name, home)}{newer and f'; {newer}'}")
     return 0
 
 
-def _told(home: "Home") -> dict[str, Any]:
+def _told(engine: "Engine", home: "Home") -> dict[str, Any]:
+    from harness.run.process.engines import newer_than_tested
+
     found = home.interpreter
     return {
         "ready": found is not None,
         "python": None if found is None else found.path,
         "python_version": None if found is None else found.version,
         "packages": {} if found is None else _known(found.packages),
+        "newer_than_tested": {} if found is None else newer_than_tested(engine, found.packages),
         "reason": home.why_not or None,
     }
 

@@ -20,8 +20,10 @@ from harness.engines.tensorflow import ENGINE as TENSORFLOW
 from harness.engines.torch import ENGINE as TORCH
 from harness.errors import HarnessError, UsageError
 from harness.protocol.engine import Environment, Software, SourceBuild
+from harness.record.reading import load_run
+from harness.run.kinds import base
 from harness.run.process import engines, installing
-from harness.run.process.engines import SEAL, digest_of, folder_of, home_of, python_for, python_of
+from harness.run.process.engines import SEAL, digest_of, folder_of, home_of, newer_words, python_for, python_of
 from harness.spec import sweep_from
 from harness.spec.sweep import Sweep
 from harness.trial.engines import software_of
@@ -186,8 +188,39 @@ def test_the_list_says_what_is_there_and_why_not_the_rest(capsys: pytest.Capture
         "python": str(python),
         "python_version": "3.12.1",
         "packages": GOOD,
+        "newer_than_tested": {},
         "reason": None,
     }
+
+
+def test_the_list_remarks_on_a_framework_of_a_later_minor_version_than_was_tested(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sealed(**{**GOOD, "jax": "0.11.0rc1", "numpy": "9.0"})
+    assert command_line(["engine", "list"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("jax ")]
+    assert line.split()[1] == "yes"
+    assert line.endswith("; jax 0.11.0rc1 is newer than 0.10.2, with which engine 'jax' was tested")
+    assert command_line(["engine", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["jax"]["newer_than_tested"] == {"jax": "0.10.2"}
+
+
+@pytest.mark.parametrize("version", ["0.10.3", "0.10.2+local", "0.9.9", "", "head"])
+def test_one_that_is_not_is_not_remarked_on(version: str) -> None:
+    assert newer_words(ENGINE, {**GOOD, "jax": version}) == ""
+
+
+def test_a_run_warns_of_one_once_and_keeps_it_for_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "jax 9.0 is newer than 0.10.2, with which engine 'jax' was tested"
+    monkeypatch.setattr(base, "newer_words", lambda engine, _: words if engine.name == "numpy" else "")
+    engine = "tests.engines.numpy_engine:NumpyEngine"
+    asked = ["--engine", engine, "--strategy", "none", "--replicas", "1", "--trials", "1", "--windows", "5"]
+    assert command_line(["sweep", "--quiet", *asked, "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.count(f"harness: {words}\n") == 1
+    [path] = tmp_path.glob("2*")
+    assert load_run(path).manifest.machine.warnings.count(words) == 1
 
 
 @pytest.mark.parametrize(

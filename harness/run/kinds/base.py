@@ -17,7 +17,7 @@ from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
-from harness.run.process.engines import python_for
+from harness.run.process.engines import newer_words, python_for
 from harness.run.process.renewal import packages_of, renew
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Listener, Progress
@@ -25,8 +25,8 @@ from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.engines import catalogue_of
-from harness.visible import plural
+from harness.trial.engines import catalogue_of, engine_of
+from harness.visible import plural, printable
 
 _Listener = TypeVar("_Listener", bound=Listener)
 OF_ENGINE = "engine."
@@ -117,7 +117,18 @@ class LiveRun(ABC, Generic[_Listener]):
                 one = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
                 zygotes[engine] = stack.enter_context(one)
             self._note_versions({name: packages_of(zygotes[name]) for name in by_engine if pythons[name] is not None})
+            self._warn_of_newer({name: packages_of(zygotes[name]) for name in by_engine})
             yield zygotes
+
+    def _warn_of_newer(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
+        """Say here and on the page, once, which frameworks are newer than what their engines were tested with."""
+        manifest = self.store.manifest
+        told = [newer_words(engine_of(engine), versions) for engine, versions in by_engine.items()]
+        if found := [words for words in told if words and words not in manifest.machine.warnings]:
+            with contextlib.suppress(OSError, ValueError):  # a closed terminal must not cost the measurement
+                sys.stderr.write("".join(f"harness: {printable(words)}\n" for words in found))
+            machine = manifest.machine.model_copy(update={"warnings": [*manifest.machine.warnings, *found]})
+            self.store.update_manifest(manifest.model_copy(update={"machine": machine}))
 
     def _note_versions(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
         """Keep what engines' own interpreters tell of their packages; UsageError where they were others at the start.

@@ -25,6 +25,7 @@ from harness.trial.engines import engine_of, environment_of, software_of
 KEY = "engine_python"
 BETWEEN = re.compile(r",(?=\w+=)")
 """What parts the interpreters of several engines; a path may have commas."""
+MINOR = re.compile(r"\d+\.\d+")
 SEAL = "harness-engine"
 """A file that stands in an environment once all of it is installed: the digest of the pins that it was made from."""
 LARGEST_SEAL = 2**10
@@ -108,6 +109,27 @@ def versions_here(environment: Environment) -> dict[str, str]:
             except metadata.PackageNotFoundError:
                 found[name] = ""
     return found
+
+
+def newer_than_tested(engine: Engine, packages: Mapping[str, str]) -> dict[str, str]:
+    """The engine's frameworks of which `packages` have a later minor version than its pins, each with the pinned one.
+
+    None of TensorFlow, whose environment is the user's and has no pins.
+    """
+    environment = environment_of(engine)
+    if environment is None:
+        return {}
+    lines = environment.constraints.read_text(encoding="utf-8").splitlines()
+    pins = {name: version for name, equals, version in (line.partition("==") for line in lines) if equals}
+    has = {name: MINOR.match(packages.get(name, "")) for name in software_of(engine).titles}
+    return {name: pins[name] for name, minor in has.items() if minor and name in pins and older(pins[name], minor[0])}
+
+
+def newer_words(engine: Engine, packages: Mapping[str, str]) -> str:
+    """`torch 2.14.0 is newer than 2.13.0, with which engine 'torch' was tested`; empty where nothing is newer."""
+    newer = newer_than_tested(engine, packages)
+    told = ", ".join(f"{name} {packages[name]} is newer than {pinned}" for name, pinned in newer.items())
+    return f"{told}, with which engine '{engine.name}' was tested" if told else ""
 
 
 def environments() -> dict[str, Environment]:
