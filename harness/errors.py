@@ -89,9 +89,7 @@ def nearest(given: str, valid: Iterable[str]) -> str:
     return f"; did you mean '{match[0]}'?" if match else ""
 
 
-def not_one_of(
-    key: str, given: str, valid: Iterable[str], beside: Iterable[str] = (), whose: str = ""
-) -> UsageError:
+def not_one_of(key: str, given: str, valid: Iterable[str], beside: Iterable[str] = (), whose: str = "") -> UsageError:
     """The error for a name that is not in a closed set; `beside` are valid too, and too many to list. `whose` the set
     is, where it is not the only one."""
     names = list(valid)
