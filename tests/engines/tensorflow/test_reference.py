@@ -379,7 +379,7 @@ def test_one_replica_clips_before_a_gradient_is_doubled_so_that_a_clip_does_not_
                 [share] = given
                 given = [dataclasses.replace(share, gradients=[times_gradient(g, factor) for g in share.gradients])]
             device.apply(given)
-        states.append(device.state(own))
+        states.append([*device.state(own)])
     apart = max(np.abs(a - b).max() for a, b in zip(*states, strict=True))
     assert apart > 1e-5
 

@@ -68,11 +68,12 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 def test_a_name_of_keras_without_its_prefix_in_whatever_case_is_answered_with_the_whole_one(
     name: str, work: str, engines: list[str]
 ) -> None:
-    says = r"'\S+' is not one of .*keras:NAME, package\.module:function; did you mean 'keras:ResNet50'\?$"
-    with pytest.raises(UsageError, match=says):
+    says = r"'\S+' is not one of .*keras:NAME, package\.module:function{}; did you mean 'keras:ResNet50'\?$"
+    whose = "" if engines == ["tensorflow"] else rf" \(engine {', '.join(engines)}\)"
+    with pytest.raises(UsageError, match=says.format(whose)):
         asked_matrix(sweep_from({"work": work, "model": [name], "engine": engines}))
     for wanted in (name, f"{name}(side=64)"):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=says.format("")):
             load_workload(wanted)
 
 
