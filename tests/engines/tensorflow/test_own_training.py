@@ -81,9 +81,19 @@ def test_what_replicas_do_together_as_one_does_by_itself_is_proved(tf: Any, kind
     assert faults(trained(tf, kind, layers, n, momentum=0.9)) == []
 
 
-@pytest.mark.parametrize("options", [{"kind": "Adam"}, {"clipnorm": 0.01}, {"precision": "mixed_float16"}])
-def test_it_is_whatever_the_optimizer_does_with_the_gradients(tf: Any, options: dict[str, Any]) -> None:
-    assert faults(trained(tf, "TrainedByItself", "plain", 2, **options)) == []
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "Adam"},
+        {"clipnorm": 0.01},
+        {"precision": "mixed_float16"},
+        {"clipnorm": 0.01, "precision": "mixed_float16"},
+        {"clipvalue": 0.0003, "precision": "mixed_float16"},
+    ],
+)
+def test_it_is_whatever_the_optimizer_does_with_the_gradients(tf: Any, options: dict[str, Any], replicas: int) -> None:
+    assert faults(trained(tf, "TrainedByItself", "plain", replicas, **options)) == []
 
 
 @pytest.mark.parametrize(

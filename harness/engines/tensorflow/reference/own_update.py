@@ -57,12 +57,6 @@ class OwnTrainedDevice(SingleDevice):
         if self._replicas == 1:
             super().trace()
 
-    def _clip_taken_off(self) -> Any:
-        """As SingleDevice's, but that one replica whose loss is scaled goes on clipping in its optimizer: a traced step
-        cannot be asked whether its gradients overflow."""
-        scales = hasattr(self._optimizer, "inner_optimizer")
-        return None if scales and self._replicas == 1 else super()._clip_taken_off()
-
     def _function(self) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
         def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
             begin_loss_anew(self._model)

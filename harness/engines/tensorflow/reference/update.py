@@ -215,13 +215,14 @@ class SingleDevice:
             import tensorflow as tf
 
             return [gradient if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
-        scales = hasattr(self._optimizer, "inner_optimizer")
-        if self._clip is None or (scales and not self._optimizer.check_finite(gradients)):
+        if self._clip is None:
             return gradients
-        scale = self._optimizer.scale_loss(1.0)
-        given = [gradient is not None for gradient in gradients]
-        clipped = iter(self._clip([times_gradient(g, 1 / scale) for g in gradients if g is not None]))
-        return [times_gradient(next(clipped), scale) if there else None for there in given]
+        scale, given = self._optimizer.scale_loss(1.0), [gradient for gradient in gradients if gradient is not None]
+        clipped = self._clip([times_gradient(gradient, 1 / scale) for gradient in given])
+        if hasattr(self._optimizer, "inner_optimizer"):
+            clipped = _unless_left_out(clipped, given, self._optimizer.check_finite(given))
+        found = iter(clipped)
+        return [None if gradient is None else times_gradient(next(found), scale) for gradient in gradients]
 
     def _clip_taken_off(self) -> Any:
         """How the optimizer clips, which it no longer does by itself; None where it does not, or is left to.
@@ -241,6 +242,19 @@ class SingleDevice:
             )
         clip, optimizer._clip_gradients = optimizer._clip_gradients, list
         return clip
+
+
+def _unless_left_out(clipped: list[Any], gradients: list[Any], finite: Any) -> list[Any]:
+    """The `clipped` gradients, or where not all are `finite` what they were, by which the optimizer sees that and
+    leaves the step out: a clip to a value would hide it. Chosen in the program, where the shares are traced."""
+    import tensorflow as tf
+
+    def chosen(one: Any, other: Any) -> Any:
+        if isinstance(one, tf.IndexedSlices):
+            return tf.IndexedSlices(chosen(one.values, other.values), one.indices, one.dense_shape)
+        return tf.where(finite, one, tf.cast(other, one.dtype))
+
+    return [*map(chosen, clipped, gradients)]
 
 
 def _summed(shares: Sequence[Sequence[Any]]) -> list[Any]:
