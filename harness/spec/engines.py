@@ -7,8 +7,8 @@ from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.exclusions import WHY
-from harness.spec.expand import Matrix, NothingLeft, expand, must_be_known, ordered
-from harness.spec.inputs import LeftOut
+from harness.spec.expand import Matrix, expand, must_be_known, ordered
+from harness.spec.inputs import LeftOut, NothingLeft
 from harness.spec.pipeline import PIPELINE
 from harness.spec.sweep import Sweep
 

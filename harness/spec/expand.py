@@ -13,7 +13,7 @@ from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
 from harness.spec.exclusions import exclusions
-from harness.spec.inputs import LeftOut, on_device, unfed
+from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES, told_apart
@@ -34,15 +34,6 @@ class Matrix:
     cells: tuple[Cell, ...]
     left_out: tuple[LeftOut, ...] = ()
     added_base: frozenset[str] = field(default_factory=frozenset)
-
-
-class NothingLeft(UsageError):
-    """Every combination that was asked for is left out."""
-
-    def __init__(self, left_out: Sequence[LeftOut]) -> None:
-        self.left_out = left_out
-        self.reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
-        super().__init__(f"no combination is left to run ({self.reasons})")
 
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:

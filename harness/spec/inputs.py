@@ -1,7 +1,9 @@
 """What cannot be asked of an input, whatever is trained on it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.errors import UsageError
 from harness.spec.axes import is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
@@ -17,6 +19,15 @@ class LeftOut:
 
     combination: str
     reason: str
+
+
+class NothingLeft(UsageError):
+    """Every combination that was asked for is left out."""
+
+    def __init__(self, left_out: Sequence[LeftOut]) -> None:
+        self.left_out = left_out
+        self.reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
+        super().__init__(f"no combination is left to run ({self.reasons})")
 
 
 def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:

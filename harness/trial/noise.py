@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.protocol.state import Reference, VariableState
-from harness.trial.norms import blocks, distance, norm
+from harness.trial.norms import blocks, distance, length, norm
 
 if TYPE_CHECKING:
     import numpy as np
@@ -222,16 +222,9 @@ def _noise_after(
     for state in initial:
         if state.kind == "weight":
             w = next(weights)
-            found = [_length_of(run.moved[update][w], trusted[w]) for run in perturbed]
+            found = [length(run.moved[update][w], trusted[w]) for run in perturbed]
         else:
             other = next(others)
             found = [run.others[update][other] for run in perturbed]
         norms.append(max(0.0, *found))  # what is no number is not the larger
     return norms
-
-
-def _length_of(moved: "Array", mask: "Array") -> float:
-    """Norm of the trusted elements."""
-    import numpy as np
-
-    return norm(mask.size, lambda part, found, _: np.copyto(found, moved[part]), mask.reshape(-1))

@@ -114,7 +114,7 @@ def _answer(found: Explanation) -> str:
 
 def _undecided(step: str, found: Explanation) -> str:
     """Why, and what would decide it: more trials tell nothing of a part that has no instrument."""
-    hidden = [*_untold(found), *(f"{_unexplained(s)}" for s in _hiding(found) if s.surely_counts)]
+    hidden = [*_untold(found), *(_unexplained(s) for s in _hiding(found) if s.surely_counts)]
     why = f", since {listed(hidden, most=7)}" if hidden else ""
     if not found.open_parts:
         return why

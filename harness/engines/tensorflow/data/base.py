@@ -23,9 +23,9 @@ class DataInfo:
     images it is (height, width, channels), where height and width are None if they differ in size.
 
     Labels run from 0 to `classes` - 1; 0 is not known. Where a target is no label but numbers, it has the shape
-    (`numbers`,). `examples` is how many there are in one pass, None where nobody
-    knows before its end. Tokens of text run from 0 to `vocabulary` - 1; 0 is not known, or no text. Text that is not
-    `labelled` has no classes: its targets are the next tokens.
+    (`numbers`,). `examples` is how many there are in one pass, None where nobody knows before its end. Tokens of text
+    run from 0 to `vocabulary` - 1; 0 is not known, or no text. Text that is not `labelled` has no classes: its targets
+    are the next tokens.
     """
 
     shape: OpenShapes

@@ -1,7 +1,7 @@
 """Tables without a network: those of scikit-learn, read from its files without importing it."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,14 @@ class BundledTable(Source):
 
     gives = "table"
 
-    def __init__(self, name: str, info: DataInfo, read: "Callable[[str], tuple[Array, Array]]") -> None:
-        """`read(name)` gives the rows and their targets, as they are in the files."""
+    def __init__(self, name: str, info: DataInfo, *files: str, **form: Any) -> None:
+        """Of a file of scikit-learn's whose last column is the target, or of two, rows and targets; their `form` is
+        NumPy's."""
         [columns] = info.shape
         targets = f"targets of {plural(info.numbers, 'number')}" if info.numbers else f"{info.classes} classes"
         self.name = name
         self.summary = f"table of scikit-learn: {info.examples} rows of {columns} numbers, {targets}"
-        self._info, self._read = info, functools.cache(lambda: _mixed(info, *read(name)))
+        self._info, self._read = info, functools.cache(lambda: _mixed(info, name, files, form))
 
     def prepare(self, data_dir: Path) -> None:
         """Nothing to prepare."""
@@ -47,12 +48,15 @@ class BundledTable(Source):
         return tf.data.Dataset.from_tensor_slices(self._read())
 
 
-def _mixed(info: DataInfo, rows: "Array", targets: "Array") -> "tuple[Array, Array]":
+def _mixed(info: DataInfo, name: str, files: Sequence[str], form: Mapping[str, Any]) -> "tuple[Array, Array]":
+    """The rows and their targets."""
     import numpy as np
 
+    first, *others = (_numbers(name, file, form) for file in files)
+    rows, targets = (first, *others) if others else np.split(first, [-1], axis=1)
     order = np.random.default_rng(SEED).permutation(len(rows))
     x, y = rows[order], targets[order]
-    return _scaled(x), _scaled(y) if info.numbers else y.astype(np.int32)
+    return _scaled(x), _scaled(y) if info.numbers else y[:, 0].astype(np.int32)
 
 
 def _scaled(columns: "Array") -> "Array":
@@ -62,41 +66,28 @@ def _scaled(columns: "Array") -> "Array":
     return scaled
 
 
-def _last_column(file: str, name: str) -> "tuple[Array, Array]":
-    read = _numbers(name, file, skiprows=1, delimiter=",")
-    return read[:, :-1], read[:, -1]
-
-
-def _of_files(rows: str, targets: str, header: int, name: str) -> "tuple[Array, Array]":
-    return _numbers(name, rows, skiprows=header), _numbers(name, targets, skiprows=header, ndmin=2)
-
-
-def _numbers(name: str, file: str, **form: Any) -> "Array":
-    """All of a file of scikit-learn's."""
+def _numbers(name: str, file: str, form: Mapping[str, Any]) -> "Array":
+    """All of a file, [rows, columns]."""
     import numpy as np
 
     path = sklearn_file(name, f"data/{file}")
     try:
-        read: Array = np.loadtxt(path, **form)
+        read: Array = np.loadtxt(path, ndmin=2, **form)
     except (OSError, ValueError) as error:
         raise HarnessError(f"data: '{name}' cannot be read: {error}; install scikit-learn anew") from error
     return read
 
 
-def _of_classes(name: str, file: str, rows: int, columns: int, classes: int) -> BundledTable:
-    return BundledTable(name, DataInfo((columns,), classes, rows), functools.partial(_last_column, file))
-
-
-def _of_numbers(name: str, files: tuple[str, str], header: int, rows: int, columns: int, numbers: int) -> BundledTable:
-    return BundledTable(
-        name, DataInfo((columns,), 0, rows, numbers=numbers), functools.partial(_of_files, *files, header)
-    )
-
-
 SOURCES = (
-    _of_classes("breast_cancer", "breast_cancer.csv", 569, 30, 2),
-    _of_numbers("diabetes", ("diabetes_data_raw.csv.gz", "diabetes_target.csv.gz"), 0, 442, 10, 1),
-    _of_classes("iris", "iris.csv", 150, 4, 3),
-    _of_numbers("linnerud", ("linnerud_exercise.csv", "linnerud_physiological.csv"), 1, 20, 3, 3),
-    _of_classes("wine", "wine_data.csv", 178, 13, 3),
+    BundledTable("breast_cancer", DataInfo((30,), 2, 569), "breast_cancer.csv", skiprows=1, delimiter=","),
+    BundledTable("diabetes", DataInfo((10,), 0, 442, numbers=1), "diabetes_data_raw.csv.gz", "diabetes_target.csv.gz"),
+    BundledTable("iris", DataInfo((4,), 3, 150), "iris.csv", skiprows=1, delimiter=","),
+    BundledTable(
+        "linnerud",
+        DataInfo((3,), 0, 20, numbers=3),
+        "linnerud_exercise.csv",
+        "linnerud_physiological.csv",
+        skiprows=1,
+    ),
+    BundledTable("wine", DataInfo((13,), 3, 178), "wine_data.csv", skiprows=1, delimiter=","),
 )

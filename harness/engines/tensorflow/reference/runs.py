@@ -31,19 +31,19 @@ def run_updates(
 
     `updates` takes in what faults are tried with. `arithmetic` is what the shares were computed in.
     """
-    start = values = run.start
+    values = run.start
     untrained = [state.copies for state in initial if state.kind == "statistic"]
     # Of the replicas of other processes nothing is known here; they begin alike, and this process compares its own.
-    own = [[copies[min(r, len(copies) - 1)] for copies in untrained] for r in range(len(device.start(start)))]
+    own = [[copies[min(r, len(copies) - 1)] for copies in untrained] for r in range(len(device.start(values)))]
     for batch in batches:
         sign_of_life()
         shares = device.shares(batch, own)
         gradients = device.apply(shares)
         if updates is not None:
             updates.append(summed_over(values, shares, gradients))
-        if updates is not None and isinstance(run, ReferenceRun) and len(shares) > 1:
-            pairs = zip(gradients, device.sizes(shares), strict=True)
-            run.beyond.append([beyond_rounding(gradient, size, arithmetic) for gradient, size in pairs])
+            if isinstance(run, ReferenceRun) and len(shares) > 1:
+                pairs = zip(gradients, device.sizes(shares), strict=True)
+                run.beyond.append([beyond_rounding(gradient, size, arithmetic) for gradient, size in pairs])
         own, loss = [share.statistics for share in shares], sum(float(share.loss) for share in shares)
         del shares  # as large as the model, each
         run.take(device.state(own), gradients, loss)
