@@ -22,7 +22,7 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.tables.engines import engine_of
+from harness.report.tables.engines import engine_name
 from harness.report.tables.overlay import Published, published
 from harness.report.words.headline import default_words
 from harness.report.words.over import base_case, over_base
@@ -65,7 +65,7 @@ def efficiency_figure(
     and so beside cells of several engines are left out.
     """
     if anchors is None:
-        anchors = () if len({engine_of(cell) for cell in summary.cells}) > 1 else published_anchors()
+        anchors = () if len({engine_name(cell) for cell in summary.cells}) > 1 else published_anchors()
     shared = summary.answer.shared
 
     def value(cell: CellSummary) -> Interval | None:

@@ -19,7 +19,7 @@ NOTE = (
 )
 
 
-def engine_of(cell: CellSummary) -> str:
+def engine_name(cell: CellSummary) -> str:
     """What trained a cell."""
     return str(cell.trials.cell.get("engine") or ENGINE)
 
@@ -29,7 +29,7 @@ def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
     found: dict[str, dict[int, list[float]]] = {}
     for cell in work.cells:
         if cell.trials.fixed_s is not None:
-            by_replicas = found.setdefault(engine_of(cell), {})
+            by_replicas = found.setdefault(engine_name(cell), {})
             by_replicas.setdefault(cell.trials.cell.replicas_in_sync, []).append(cell.trials.fixed_s)
     return {
         engine: ", ".join(f"{plural(n, 'replica')} {seconds(statistics.median(of))}" for n, of in sorted(each.items()))
@@ -53,7 +53,7 @@ def engines_table(work: WorkloadSummary) -> Table:
     what a call is."""
     unlike: dict[str, dict[str, dict[str, None]]] = {}
     for cell in work.cells:
-        told = unlike.setdefault(engine_of(cell), {})
+        told = unlike.setdefault(engine_name(cell), {})
         for subject, words in cell.trials.executed.unlike.items():
             told.setdefault(subject, {})[words] = None
     subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told))
