@@ -5,7 +5,6 @@ from typing import TextIO
 
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import duration
 from harness.run.progress.lines import PlainLines
 from harness.visible import one_line, plural
 
@@ -60,8 +59,7 @@ class GitHubGroups(VerdictLines):
         self._close()
         for text in self._so_far():
             self._say(f"so far: {text}")
-        left = duration(self.left_s())
-        self._command("group", f"block {number + 1} of {blocks}: {plural(trials, 'trial')}, about {left} left")
+        self._command("group", f"block {number + 1} of {blocks}: {plural(trials, 'trial')}, {self.left()}")
         self._open = True
 
     def ended(self, record: TrialRecord) -> None:

@@ -17,7 +17,7 @@ from harness.cli._streams import drawing_stream
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.terminal.interim import so_far, summary_so_far
-from harness.run.progress.base import duration
+from harness.run.progress.base import in_words
 from harness.run.progress.eta import Timed
 from harness.spec.cell import Cell
 from harness.visible import plural, printable
@@ -99,10 +99,10 @@ class TerminalProgress(Timed):
             self.screen.expected_noise = usual_noise(self._results, manifest)
         self._look()
 
-    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+    def started(self, run_id: str, total: int, estimate_s: float, unknown: str = "") -> None:
         """Show the table."""
-        super().started(run_id, total, estimate_s)
-        self.display.say(f"run {run_id}: {plural(total, 'trial')}, about {duration(estimate_s)}")
+        super().started(run_id, total, estimate_s, unknown)
+        self.display.say(f"run {run_id}: {plural(total, 'trial')}, {in_words(estimate_s, unknown)}")
         self._reckon()
         with contextlib.suppress(OSError, ValueError):
             self.display.start()
@@ -193,6 +193,7 @@ class TerminalProgress(Timed):
         """Here, and not where it is drawn: that may be another thread."""
         self.screen.done, self.screen.total = self.done, self.total
         self.screen.ends = time.monotonic() + self.left_s()
+        self.screen.least = "more than " if self.is_least else ""
 
     def _look(self) -> None:
         """Figures of the records so far. Never while a trial is at the clock: it may take a tenth of a second."""

@@ -12,12 +12,11 @@ from harness.record.reading import load_run
 from harness.run.kinds.measure import measure_matrix
 from harness.run.kinds.sweep import expected, first_plan
 from harness.run.process.preflight import refuse_missing_code
-from harness.run.progress.base import Progress, Quiet, duration
+from harness.run.progress.base import Progress, Quiet, in_words
 from harness.run.request import asked_matrix
 from harness.run.resume import resume as resume_run
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
-from harness.trial.engines import devices_of
 from harness.visible import json_text, plural
 
 
@@ -38,7 +37,7 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
         }
         print(json_text(planned), end="")
         return 0
-    _say_matrix(matrix, whole, sweep)
+    _say_matrix(matrix, whole)
     labels = {cell.cell_id: cell.label for cell in matrix.cells}
     for number, block in enumerate(plan.blocks):
         for group in block:
@@ -49,13 +48,9 @@ def dry_run(sweep: Sweep, json_out: bool) -> int:
     return 0
 
 
-_ANY_SIZE = ":"
-"""Names of models have it whose size nobody knows before one is built: `keras:ResNet50`, `package.module:function`."""
-
-
-def _say_matrix(matrix: Matrix, whole: Estimate, sweep: Sweep) -> None:
+def _say_matrix(matrix: Matrix, whole: Estimate) -> None:
     planned = f"{plural(len(matrix.cells), 'cell')}, {plural(whole.trials, 'trial')}"
-    print(f"{planned}, about {duration(whole.seconds)} if all run here{_besides(matrix, sweep)}")
+    print(f"{planned}, {in_words(whole.seconds, whole.unknown, ' if all run here')}")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
         where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))
@@ -64,16 +59,6 @@ def _say_matrix(matrix: Matrix, whole: Estimate, sweep: Sweep) -> None:
         print(f"left out, {len(matrix.left_out)}:")
     for item in matrix.left_out:
         print(f"  {item.combination}: {item.reason}")
-
-
-def _besides(matrix: Matrix, sweep: Sweep) -> str:
-    """What the estimate has nothing of."""
-    known = {name: traits.cores for name, traits in devices_of(sweep.asked("engine")).items()}
-    devices = sorted({cell.shape.device for cell in matrix.cells})
-    more = [f"starting on {device}" for device in devices if known.get(device, 1) is None]
-    if any(_ANY_SIZE in cell.subject for cell in matrix.cells):
-        more.append("building and proving models larger than the built-in ones")
-    return f", and what {' and '.join(more)} takes, which is not known before" if more else ""
 
 
 def measure(

@@ -91,6 +91,8 @@ class Screen:
     total: int = 0
     ends: float | None = None
     """When it is expected to be over, by the monotonic clock."""
+    least: str = ""
+    """Words before the time left, where that is a lower limit."""
     block: str = ""
     round: str = ""
     now: str = "preparing data"
@@ -122,7 +124,8 @@ def draw(screen: Screen, width: int, height: int) -> RenderableType:
 
 
 def _head(screen: Screen, width: int) -> list[Text]:
-    left = "" if screen.ends is None else f" · {duration(max(0.0, screen.ends - time.monotonic()))} left"
+    left = "" if screen.ends is None else f"{screen.least}{duration(max(0.0, screen.ends - time.monotonic()))} left"
+    left = left and f" · {left}"
     count = f"{screen.done}/{screen.total}"
     bar = _bar(screen.done, screen.total, max(4, min(30, width - len(count) - len(left) - 9)))
     lines = [

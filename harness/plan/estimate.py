@@ -15,6 +15,8 @@ WINDOW_OVERHEAD = 1.1
 """How long windows last, as a share of what was asked for (`harness/run/turns/steps.py`)."""
 PILOT_WINDOWS = 2
 """Windows that the pilot before them costs."""
+ANY_SIZE = ":"
+"""Names of models have it whose size nobody knows before one is built: `keras:ResNet50`, `package.module:function`."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Estimate:
 
     seconds: float
     trials: int
+    unknown: str = ""
+    """What takes time besides, and how much nobody knows before; empty where there is no such thing."""
 
 
 def estimate(sweep: Sweep, cells: Sequence[Cell], imports_in_trials: bool = False) -> Estimate:
@@ -32,4 +36,6 @@ def estimate(sweep: Sweep, cells: Sequence[Cell], imports_in_trials: bool = Fals
     rounds = PILOT_WINDOWS + sweep.max_warmup + sweep.windows
     windows = len(cells) * rounds * sweep.window * WINDOW_OVERHEAD
     trials = sweep.trials * len(cells)
-    return Estimate(IMPORT_S * (trials if imports_in_trials else 1) + sweep.trials * (fixed + windows), trials)
+    seconds = IMPORT_S * (trials if imports_in_trials else 1) + sweep.trials * (fixed + windows)
+    larger = any(ANY_SIZE in cell.subject for cell in cells)
+    return Estimate(seconds, trials, "building and proving models larger than the built-in ones" if larger else "")

@@ -16,7 +16,7 @@ class Listening(Quiet):
     def __init__(self) -> None:
         self.done = self.total = 0
 
-    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+    def started(self, run_id: str, total: int, estimate_s: float, unknown: str = "") -> None:
         self.total, self.done = total, 0
 
     def ended(self, record: TrialRecord) -> None:

@@ -81,8 +81,9 @@ class AbRun(TrialRun):
         """What is left up to the next look, and about how long that takes. The limit on time begins here."""
         self._began = time.monotonic()
         sweep, left = self.store.manifest.sweep, self._left()
-        each = estimate(sweep, [arm.request.cell for arm in self._arms]).seconds / sweep.trials
-        self.progress.started(self.store.manifest.run_id, len(SIDE_NAMES) * len(left), each * len(left))
+        whole = estimate(sweep, [arm.request.cell for arm in self._arms])
+        seconds = whole.seconds / sweep.trials * len(left)
+        self.progress.started(self.store.manifest.run_id, len(SIDE_NAMES) * len(left), seconds, whole.unknown)
 
     def execute(self) -> None:
         """Measure up to one look after the other, until one decides or it makes no sense to go on."""

@@ -161,8 +161,8 @@ class ExplainRun(TrialRun):
         sweep = self.store.manifest.sweep
         arms = [(family, arm) for block in self._left() for family in [self.plan.family(block)] for arm in family.arms]
         cells = [self._cells[family.cell_of(arm)] for family, arm in arms]
-        seconds = estimate(sweep, cells).seconds / sweep.trials
-        self.progress.started(self.store.manifest.run_id, len(arms), seconds)
+        whole = estimate(sweep, cells)
+        self.progress.started(self.store.manifest.run_id, len(arms), whole.seconds / sweep.trials, whole.unknown)
 
     def execute(self) -> None:
         """Block after block, each family in turn."""

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from harness.analysis.estimates.intervals import stein_trials
 from harness.environment import usable_cores
@@ -77,7 +78,8 @@ class SweepRun(TrialRun):
         """What is planned, what is left of it, and about how long that takes."""
         whole = expected(self.sweep, self.store.manifest.cells)
         self.progress.plan(self.store.manifest, self.trials)
-        self.progress.started(self.store.manifest.run_id, self.left, whole.seconds * self.left / max(1, whole.trials))
+        seconds = whole.seconds * self.left / max(1, whole.trials)
+        self.progress.started(self.store.manifest.run_id, self.left, seconds, whole.unknown)
 
     def without_data(self, arm: Arm, task: LiveTrial) -> None:
         """The cells that want the data are unsupported with the reason, and the sweep goes on.
@@ -279,7 +281,11 @@ def first_plan(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
 
 def expected(sweep: Sweep, cells: Sequence[Cell]) -> Estimate:
     """How long it will take."""
-    return estimate(sweep, cells, must_import_in_trials(cells, DEFAULT))
+    whole = estimate(sweep, cells, must_import_in_trials(cells, DEFAULT))
+    cores = {name: traits.cores for name, traits in devices_of(sweep.asked("engine")).items()}
+    devices = sorted({cell.shape.device for cell in cells})
+    starts = [f"starting on {device}" for device in devices if cores.get(device, 1) is None]
+    return replace(whole, unknown=" and ".join(filter(None, (*starts, whole.unknown))))
 
 
 def is_final(trial: TrialRecord) -> bool:

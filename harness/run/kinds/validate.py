@@ -215,8 +215,9 @@ class ValidationRun(TrialRun):
     def announce(self) -> None:
         """What is left of the rounds, and about how long that takes."""
         sweep, cells, left = self.store.manifest.sweep, self.store.manifest.cells, self._left()
-        each = estimate(sweep, cells).seconds / sweep.trials / len(cells)
-        self.progress.started(self.store.manifest.run_id, left, each * left)
+        whole = estimate(sweep, cells)
+        seconds = whole.seconds / sweep.trials / len(cells) * left
+        self.progress.started(self.store.manifest.run_id, left, seconds, whole.unknown)
 
     def execute(self) -> None:
         """Calibrate every slow-down, then run round after round."""

@@ -23,8 +23,8 @@ class Progress:
     def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
         """What a sweep sets out to do, and what of it was measured before it was resumed. Before `started`."""
 
-    def started(self, run_id: str, total: int, estimate_s: float) -> None:
-        """The sweep begins; `total` trials are still to run."""
+    def started(self, run_id: str, total: int, estimate_s: float, unknown: str = "") -> None:
+        """The sweep begins; `total` trials are still to run. `unknown` is what the estimate has nothing of."""
 
     def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None:
         """A trial of each of `cells` is set up next, in this order; `later` are the groups after it, as known now."""
@@ -83,6 +83,12 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def in_words(estimate_s: float, unknown: str, condition: str = "") -> str:
+    """An estimate before anything was seen; `unknown` is what it has nothing of."""
+    besides = f", and what {unknown} takes, which is not known before" if unknown else ""
+    return f"about {duration(estimate_s)}{condition}{besides}"
 
 
 def say_line(text: str, out: TextIO) -> None:

@@ -15,7 +15,7 @@ from statistics import fmean
 from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WINDOW_OVERHEAD
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import Progress, on_side
+from harness.run.progress.base import Progress, duration, on_side
 from harness.spec.cell import Cell, cell_names
 from harness.spec.sweep import Sweep
 
@@ -34,6 +34,11 @@ class Costs:
     def add(self, cell: Cell, *seconds: float) -> None:
         """It took a trial of `cell` so long."""
         self._seen[cell] += seconds
+
+    @property
+    def seen(self) -> bool:
+        """Whether any was."""
+        return bool(self._seen)
 
     def of(self, cell: Cell) -> float:
         """The mean of what was seen of the cell, else the first estimate times how wrong it was about the others."""
@@ -54,6 +59,7 @@ class Timed(Progress):
         """The look that comes after the blocks that are planned, in words."""
         self._clock = clock
         self._estimate_s = self._since = 0.0
+        self._unknown = ""
         self._sweep = Sweep()
         self._set_up = Costs(lambda cell: FIXED_S + FIXED_PER_REPLICA_S * cell.replicas_in_sync)
         self._window = Costs(lambda _: self._sweep.window * WINDOW_OVERHEAD)
@@ -89,9 +95,10 @@ class Timed(Progress):
         """Its name among the cells of the run, with the side of a comparison that it is on."""
         return on_side(self._names.get(cell.cell_id, cell.label), side)
 
-    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+    def started(self, run_id: str, total: int, estimate_s: float, unknown: str = "") -> None:
         """Begin to count."""
         self.total, self._estimate_s, self._since, self.done = total, estimate_s, self._clock(), 0
+        self._unknown = unknown
 
     def group(self, cells: Sequence[Cell], later: Sequence[Sequence[Cell]]) -> None:
         """Learn what is left."""
@@ -143,6 +150,15 @@ class Timed(Progress):
         if not self._cells:
             return self._by_count()
         return max(0.0, self._of_this_group() + sum(self._of_group(cells) for cells in self._later))
+
+    @property
+    def is_least(self) -> bool:
+        """Whether that is a lower limit: no trial has shown yet what nobody knew before."""
+        return bool(self._unknown) and not (self._set_up.seen or self.done)
+
+    def left(self) -> str:
+        """The same in words."""
+        return f"{'more than' if self.is_least else 'about'} {duration(self.left_s())} left"
 
     def _by_count(self) -> float:
         """The first estimate; once a fifth of the trials is done, their measured pace."""

@@ -4,7 +4,7 @@ import sys
 from typing import TextIO
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import duration, say_line
+from harness.run.progress.base import in_words, say_line
 from harness.run.progress.eta import Timed
 from harness.visible import plural
 
@@ -16,17 +16,16 @@ class PlainLines(Timed):
         super().__init__()
         self._out = out or sys.stderr
 
-    def started(self, run_id: str, total: int, estimate_s: float) -> None:
+    def started(self, run_id: str, total: int, estimate_s: float, unknown: str = "") -> None:
         """Name the run."""
-        super().started(run_id, total, estimate_s)
-        self._say(f"run {run_id}: {plural(total, 'trial')}, about {duration(estimate_s)}")
+        super().started(run_id, total, estimate_s, unknown)
+        self._say(f"run {run_id}: {plural(total, 'trial')}, {in_words(estimate_s, unknown)}")
 
     def block(self, number: int, blocks: int, trials: int) -> None:
         """Announce a group."""
-        left = duration(self.left_s())
         ahead = f" ({self.ahead})" if self.ahead else ""
         turns = plural(trials, "trial") + (" take turns" if trials > 1 else "")
-        self._say(f"block {number + 1} of {blocks}{ahead}: {turns}, about {left} left")
+        self._say(f"block {number + 1} of {blocks}{ahead}: {turns}, {self.left()}")
 
     def ended(self, record: TrialRecord) -> None:
         """One line with the trial's figure or what went wrong."""

@@ -103,6 +103,24 @@ def test_what_a_record_says_is_visible_and_stays_in_its_line() -> None:
     assert line.endswith("crashed: one two\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}")
 
 
+def test_what_nobody_knows_before_makes_an_estimate_a_lower_limit_until_it_was_seen() -> None:
+    out = io.StringIO()
+    lines = PlainLines(out)
+    lines.started("the-run", 3, 65.0, "building a larger model")
+    lines.block(0, 2, 2)
+    lines.ended(trial())
+    lines.block(1, 2, 1)
+    first, before, _, after = out.getvalue().splitlines()
+    assert (
+        first
+        == "run the-run: 3 trials, about 1 min 5 s, and what building a larger model takes, which is not known before"
+    )
+    assert (before, after[:40]) == (
+        "block 1 of 2: 2 trials take turns, more than 1 min 5 s left",
+        "block 2 of 2: 1 trial, about 0 s left",
+    )
+
+
 class Broken(io.StringIO):
     def write(self, _: str) -> int:
         raise BrokenPipeError
