@@ -47,6 +47,11 @@ class StrategyTraits:
     no_faults: str = ""
     """Why `faults` does nothing to its jobs; empty where it does."""
 
+    @property
+    def many_replicas_a_process(self) -> bool:
+        """Whether a process may have several replicas."""
+        return self.max_replicas is None and not (self.replica_a_process or self.parameter_servers)
+
 
 @dataclass(frozen=True)
 class CrossDeviceOpTraits:

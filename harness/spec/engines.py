@@ -7,8 +7,9 @@ from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.exclusions import WHY
-from harness.spec.expand import Matrix, expand, must_be_known, ordered
+from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
+from harness.spec.names import must_be_known
 from harness.spec.pipeline import PIPELINE
 from harness.spec.sweep import Sweep
 
@@ -74,28 +75,42 @@ def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacking: Sequence[LeftOu
 
     Of several an engine of which nothing is left is left out; NothingLeft where that is each.
     """
-    if len(parts) == 1 and not lacking:
-        return expand(*parts[0])
+    alone = len(parts) == 1 and not lacking
     found, left_out = [], [*lacking]
     for own, catalogue in parts:
         try:
             found.append(expand(own, catalogue))
         except NothingLeft as nothing:
+            if alone:
+                raise NothingLeft(nothing.left_out, _instead(own, catalogue)) from None
             # what is excluded was heeded: `must_have_fitted` looks for it
             heeded = [item for item in nothing.left_out if item.reason == WHY]
             reasons = f"{nothing.reasons}{_instead(own, catalogue)}"
             left_out += [LeftOut(f"engine {only_engine_of(own)}", reasons), *heeded]
     if not found:
         raise NothingLeft(left_out)
-    return merged([*found, Matrix((), tuple(left_out))])
+    return found[0] if alone else merged([*found, Matrix((), tuple(left_out))])
 
 
 def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
-    """The strategies that have the workers asked for, where none of those that are asked for does."""
-    able = [name for name, traits in catalogue.strategies.items() if traits.multi_worker]
-    if min(sweep.asked("workers")) == 1 or not able or {*able} & {*sweep.asked("strategy")}:
-        return ""
-    return f"; several workers: --strategy {' or '.join(able)}"
+    """The strategies that have the workers or the replicas asked for, where none of those that are asked for does."""
+    here = {
+        name: traits
+        for name, traits in catalogue.strategies.items()
+        if traits.devices is None or {*traits.devices} & {*sweep.asked(DEVICE)}
+    }
+    have = {
+        "workers": [name for name, traits in here.items() if traits.multi_worker],
+        "replicas": [
+            name
+            for name, traits in here.items()
+            if traits.max_replicas is None and not (traits.replica_a_process or traits.parameter_servers)
+        ],
+    }
+    for key, able in have.items():
+        if min(sweep.asked(key)) > 1 and able:
+            return "" if {*able} & {*sweep.asked("strategy")} else f"; several {key}: --strategy {' or '.join(able)}"
+    return ""
 
 
 def merged(parts: Sequence[Matrix]) -> Matrix:

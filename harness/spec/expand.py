@@ -1,13 +1,12 @@
 """From axes to cells: the product, less what makes no sense, plus the base cases."""
 
 import itertools
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.errors import UsageError, not_one_of
-from harness.spec.axes import ENGINE, OUTER_FIRST, TABLE, is_own_code
+from harness.errors import UsageError
+from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import Cell, TrainingCell
@@ -15,6 +14,7 @@ from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, Collec
 from harness.spec.exclusions import exclusions
 from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
 from harness.spec.mesh import Mesh
+from harness.spec.names import must_be_known
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES, told_apart
 from harness.spec.sweep import ASKED, Sweep
@@ -380,21 +380,3 @@ def _of_meshes(sweep: Sweep) -> None:
                 f"mesh: '{text}' is {mesh.devices} devices for {mesh.batch} replicas (the size of batch), and replicas "
                 f"is {','.join(map(str, replicas))}: add {mesh.batch} to replicas"
             )
-
-
-def must_be_known(
-    key: str,
-    given: Iterable[str],
-    valid: list[str],
-    or_like: str,
-    pattern: str,
-    engines: Sequence[str],
-    beside: Collection[str] = (),
-) -> None:
-    """UsageError for a name that is not among those that the `engines` have, and not like a user's own; `beside` are
-    such that they have as well and that are too many to list."""
-    of = f"engine {', '.join(engines)}" if list(engines) != [ENGINE] else ""
-    for name in given:
-        if name in valid or (pattern and re.fullmatch(pattern, name)):
-            continue
-        raise not_one_of(key, name, [*valid, or_like] if or_like else valid, beside, of)

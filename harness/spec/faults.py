@@ -11,6 +11,7 @@ from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
 from harness.spec.entry import settings as settings_of
+from harness.spec.names import whose
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
 from harness.spec.sweep import in_one_line, without_nul
 from harness.visible import quoted
@@ -95,7 +96,7 @@ def strategies_of(settings: Faults, engines: Mapping[str, Mapping[str, StrategyT
     able = [name for name, traits in every.items() if not traits.no_faults]
     for name in settings.strategy if "strategy" in settings.model_fields_set else ():
         if name not in every:
-            raise not_one_of("strategy", name, able)
+            raise not_one_of("strategy", name, able, whose=whose([*engines]))
     found = {}
     for engine, of in engines.items():
         found[engine] = [name for name in settings.strategy if name in of] or _own(engine, of)

@@ -24,10 +24,11 @@ class LeftOut:
 class NothingLeft(UsageError):
     """Every combination that was asked for is left out."""
 
-    def __init__(self, left_out: Sequence[LeftOut]) -> None:
+    def __init__(self, left_out: Sequence[LeftOut], instead: str = "") -> None:
+        """`instead` is what could be asked for."""
         self.left_out = left_out
         self.reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
-        super().__init__(f"no combination is left to run ({self.reasons})")
+        super().__init__(f"no combination is left to run ({self.reasons}){instead}")
 
 
 def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
