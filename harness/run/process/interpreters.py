@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import selectors
 import shlex
 import shutil
@@ -113,9 +114,11 @@ def examine(given: str, flag: str, software: Software) -> Interpreter:
 
 
 def older(version: str, least: str) -> bool:
-    """Whether a version is before the least one, by as many numbers as that has; False where it has no numbers."""
-    numbers = [part for part in version.split(".")[: least.count(".") + 1] if part.isdigit()]
-    return bool(numbers) and [int(part) for part in numbers] < [int(part) for part in least.split(".")]
+    """Whether a version is before the least one, by as many numbers as that has; False where it has no numbers. What
+    comes before a release, such as 11rc1, counts as that release."""
+    released = re.match(r"\d+(\.\d+)*", version)
+    numbers = released.group().split(".")[: least.count(".") + 1] if released else []
+    return bool(numbers) and [*map(int, numbers)] < [*map(int, least.split("."))]
 
 
 def _located(given: str, flag: str) -> str:

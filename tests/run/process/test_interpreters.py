@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.run.process.interpreters import Interpreter, examine, inherited, our_interpreter, short_path
+from harness.run.process.interpreters import Interpreter, examine, inherited, older, our_interpreter, short_path
 from harness.run.process.zygote import Zygote, ZygoteError
 from harness.trial.engines import engine_of, software_of
 from tests.run.stubs import WITNESS, install, told_by
@@ -172,3 +172,20 @@ def test_paths_are_shortened_to_what_tells_them_apart(monkeypatch: pytest.Monkey
     assert short_path("/home/someone/w/old/bin/python", Path("/home/someone/w")) == "old/bin/python"
     assert short_path("/home/someone/old/bin/python", Path("/elsewhere")) == "~/old/bin/python"
     assert short_path("/usr/bin/python3", Path("/elsewhere")) == "/usr/bin/python3"
+
+
+@pytest.mark.parametrize(
+    ("version", "least", "is_older"),
+    [
+        ("2.13.0+cpu", "2.13", False),
+        ("2.9.1", "2.13", True),
+        ("0.10.2", "0.9", False),
+        ("2", "3", True),
+        ("11rc1", "11", False),
+        ("11rc1", "12", True),
+        ("2.15rc1", "2.16", True),
+        ("unknown", "2.13", False),
+    ],
+)
+def test_versions_are_compared_by_their_numbers(version: str, least: str, is_older: bool) -> None:
+    assert older(version, least) is is_older

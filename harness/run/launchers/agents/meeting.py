@@ -1,6 +1,7 @@
 """Where agents join a run: a listening socket, and a thread that takes in those who have the token."""
 
 import contextlib
+import errno
 import socket
 import threading
 import time
@@ -167,7 +168,10 @@ def _listening(listen: str) -> socket.socket:
     except OSError as error:
         # create_server adds the address to what went wrong
         reason = (error.strerror or str(error)).partition(" (while")[0]
-        raise ListenError(f"listen: nothing can listen at '{listen}': {reason}") from None
+        remedy = (
+            "; give another port, or the address alone for any that is free" if error.errno == errno.EADDRINUSE else ""
+        )
+        raise ListenError(f"listen: nothing can listen at '{listen}': {reason}{remedy}") from None
 
 
 def _see_off(wire: Wire) -> None:

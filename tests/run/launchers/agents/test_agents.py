@@ -390,7 +390,10 @@ def test_nothing_listens_on_other_than_loopback_unless_asked(meeting: Meeting) -
     open_to_all.close()
 
 
-@pytest.mark.parametrize(("listen", "reason"), [("127.0.0.1:{taken}", "in use"), ("nobody.invalid", "nobody.invalid")])
+@pytest.mark.parametrize(
+    ("listen", "reason"),
+    [("127.0.0.1:{taken}", "in use; give another port, or the ad"), ("nobody.invalid", "nobody.invalid")],
+)
 def test_an_address_that_cannot_be_had_is_named(meeting: Meeting, listen: str, reason: str) -> None:
     with pytest.raises(ListenError, match=reason):
         Meeting(listen.format(taken=meeting.port), TOKEN, lambda _: None)
