@@ -1,6 +1,6 @@
 """The Python API, for notebooks and scripts: `import harness`. Nothing here imports TensorFlow.
 
-The columns of the frames, their units and types are those of `docs/exports.md`.
+The columns of the frames, their units and types are those of `docs/python.md`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Null series of 12 and 30 runs: white noise, autocorrelated, drifting, two states
 series made by drawing with replacement from what the runs of each cell in RESULTS really gave.
 Alarms are counted by series: a series with any change point is one. Limits are Clopper and Pearson's at 95 %. The
 promise is about series in which runs are independent; it is kept or missed by the limits of the count. Power is for a
-step of 3, 5 and 10 % in the middle of white noise, and three runs before the end.
+step of 3, 5 and 10 % in the middle of white noise, and four runs before the end.
 """
 
 import argparse

@@ -184,6 +184,8 @@ def test_only_variables_that_matter_are_kept_and_secrets_never() -> None:
             "NCCL_DEBUG": "x" * 1000,
             "NCCL_IB_DISABLE": "1",
             "FI_PROVIDER": "efa",
+            "HOROVOD_CYCLE_TIME": "5",
+            "HOROVOD_GLOO_RENDEZVOUS_ADDR": "hush",
             "FIREFOX": "no",
         }
     )
@@ -191,6 +193,8 @@ def test_only_variables_that_matter_are_kept_and_secrets_never() -> None:
     assert set(kept) == {
         "CUDA_LICENSE_KEY",
         "FI_PROVIDER",
+        "HOROVOD_CYCLE_TIME",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR",
         "KERAS_HOME",
         "NCCL_DEBUG",
         "NCCL_IB_DISABLE",

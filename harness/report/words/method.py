@@ -163,8 +163,9 @@ def _decisions(summary: RunSummary) -> tuple[Method, ...]:
             "Whether distributing pays",
             "Every cell with more than one replica against the fastest cell without a strategy, whatever its batch; "
             "p-values adjusted by Benjamini–Hochberg at 5 %. It pays if one is faster, does not if all are slower, "
-            "and is undecided otherwise. The speed-up of the fastest of them is averaged from blocks that did not "
-            "choose it, and its interval allows for the choice (Dunnett).",
+            "and the interval of the best one's speed-up excludes 1; it is undecided otherwise. The speed-up of the "
+            "fastest of them is averaged from blocks that did not choose it, and its interval allows for the choice "
+            "(Dunnett).",
         ),
     )
 

@@ -6,8 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from harness.engines.tensorflow.data.base import length_of
 from harness.errors import UsageError
 
@@ -46,8 +44,10 @@ def cached(
 def _file_in(folder: str) -> str:
     """A name of this process's own. Each file is as large as the data: those of processes that are gone are deleted."""
     for left in Path(folder).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, ValueError):
-            if not psutil.pid_exists(int(left.name.split("-")[1].split(".")[0])):
+        with contextlib.suppress(OSError, OverflowError, ValueError):
+            try:
+                os.kill(int(left.name.split("-")[1].split(".")[0]), 0)
+            except ProcessLookupError:
                 left.unlink()
     own = f"{PREFIX}{os.getpid()}"
     return str(Path(folder) / f"{own}-{len(list(Path(folder).glob(f'{own}-*.index')))}")
