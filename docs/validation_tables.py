@@ -95,16 +95,17 @@ def sentence(runs: Mapping[str, Run], records: Mapping[str, ValidationRecord]) -
     whose = {
         (1, False): " where both sides came from one preloaded process",
         (2, False): " where each had its own",
-        (2, True): " where each had a work tree of one commit, too",
+        (2, True): " where each also had a work tree of one commit",
     }
     several = len(together.spreads) > 1
-    spread = " and ".join(
+    spread = ", ".join(
         f"{one.ratio:.2f} [{one.low:.2f} – {one.high:.2f}]{whose[one.zygotes, one.revisions] if several else ''}"
         for one in together.spreads
     )
     return _spaced(
-        f"Measured on two shared cores: {again_words(together)}; their spread² beside "
-        f"what is predicted is {spread}. Of planted slow-downs whose size was confirmed by measuring, "
+        f"Measured on two shared cores: {again_words(together)}. Decisions scatter as much as their own blocks "
+        f"predict where observed variance ÷ predicted is 1; it is {spread}. Of planted slow-downs whose size was "
+        "confirmed by measuring, "
         f"{' and '.join(found)} were found, in at most {together.max_blocks} blocks."
     )
 

@@ -224,7 +224,7 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         "status",
         "category",
         "",
-        "ok, unproved, or why there is no throughput; imported for a published figure",
+        "ok, unproved, or why there is no throughput; imported for a published figure (in the export `ok`)",
         "trials.status",
     ),
     Column("trials", "count", "", "trials recorded, however they ended", "trials.trials"),
