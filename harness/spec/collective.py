@@ -67,7 +67,7 @@ OF_COLLECTIVE = {
     "size": Asked(
         kind=Size,
         values=(),
-        help="of --work collective: buffer sizes in bytes of float32, such as 4,64KiB,16MiB; 4 bytes to 16 MiB where "
+        help="of --work collective: buffer sizes in bytes of float32, such as 4,64KiB,16MiB; 4 bytes to 64 MiB where "
         "none is given",
         spelling=Spelling(_split_sizes, _join_sizes),
     ),
@@ -79,7 +79,7 @@ UNASKED: dict[str, tuple[Any, ...]] = {
     "strategy": (),
     "replicas": (),
     "collective": ("all_reduce",),
-    "size": (4, 4 * 2**10, 64 * 2**10, 256 * 2**10, 2**20, 4 * 2**20, 16 * 2**20),
+    "size": (4, 4 * 2**10, 64 * 2**10, 256 * 2**10, 2**20, 4 * 2**20, 16 * 2**20, 64 * 2**20),
 }
 """What a sweep of collectives has of keys that are not given, where a sweep of trainings has something else; of whom
 there are, the engine says (`harness.spec.expand`)."""
