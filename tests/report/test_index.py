@@ -83,6 +83,7 @@ def test_a_report_that_is_gone_is_gone_from_the_next_index(tmp_path: Path) -> No
 def test_hostile_and_unreadable_files_do_no_harm(tmp_path: Path) -> None:
     report(tmp_path, "good.html")
     (tmp_path / "junk.html").write_bytes(os.urandom(200_000))
+    (tmp_path / "declared.html").write_text("<![\x00 no name", encoding="utf-8")
     (tmp_path / "empty.html").touch()
     (tmp_path / "other.html").write_text("<title>My holiday</title>", encoding="utf-8")
     (tmp_path / "gone.html").symlink_to(tmp_path / "nowhere")
@@ -98,7 +99,7 @@ def test_hostile_and_unreadable_files_do_no_harm(tmp_path: Path) -> None:
     assert set(links(page)) == {"good.html", "javascript%3Aalert%281%29%23%3F.html", "%FF%FE%27%22.html"}
     assert len(page.named("script")) == 1
     assert "<script>alert(1)</script>" in page.words
-    assert "4 other pages in this folder" in page.words
+    assert "5 other pages in this folder" in page.words
     assert max(map(len, page.text)) < 1000
 
 

@@ -42,10 +42,10 @@ def test_a_sweep_of_collectives_is_every_combination_and_no_base_case() -> None:
     assert all(base_of(cell) == cell for cell in matrix.cells)
 
 
-def test_without_more_it_is_an_all_reduce_from_four_bytes_to_sixteen_megabytes() -> None:
+def test_without_more_it_is_an_all_reduce_from_four_bytes_to_64_megabytes() -> None:
     cells = cells_of()
     assert {(cell.collective, cell.strategy, cell.replicas) for cell in cells} == {("all_reduce", "mirrored", 2)}
-    assert [cell.size for cell in cells] == [4, 2**12, 2**16, 2**18, 2**20, 2**22, 2**24]
+    assert [cell.size for cell in cells] == [4, 2**12, 2**16, 2**18, 2**20, 2**22, 2**24, 2**26]
 
 
 def test_a_sweep_of_collectives_asks_for_nothing_of_a_training_and_a_training_for_no_collective() -> None:

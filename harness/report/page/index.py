@@ -129,12 +129,13 @@ def _said(path: Path) -> dict[str, str]:
     with opened(path) as stream:
         text = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
     head = _Head()
-    head.feed(re.split(r"</head|<style|<body", text, maxsplit=1, flags=re.IGNORECASE)[0])
+    with contextlib.suppress(AssertionError):  # html.parser's answer to `<![` before what is no name
+        head.feed(re.split(r"</head|<style|<body", text, maxsplit=1, flags=re.IGNORECASE)[0])
     return {name: _short(value) for name, value in head.said.items()}
 
 
 class _Head(HTMLParser):
-    """Title and meta elements; never fails, whatever it is fed."""
+    """Title and meta elements."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
