@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from unittest import mock
 
+import psutil
+
 from harness.run.preparing import processes as writers
 from harness.run.process import zygote as starting
 from harness.run.process.interpreters import inherited
@@ -41,6 +43,8 @@ FOUND_AGAIN = {"JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none"}
 """Else what JAX has compiled is found only from a folder of the same name: it also keeps what XLA tries out on GPUs
 there, and counts that path to what it has compiled with."""
 PR_SET_CHILD_SUBREAPER = 36
+ROOMY = 6 * 2**30
+"""Free bytes of memory beside which another preloaded process takes nothing from a test."""
 
 
 class Forked:
@@ -130,12 +134,13 @@ _started: dict[tuple[str, str], Preloaded] = {}
 
 
 def preloaded(python: str = sys.executable, engine: str = DEFAULT) -> Preloaded:
-    """The one of this process, started when it is first needed. Of the engines beside TensorFlow one is kept at a time:
-    each takes hundreds of megabytes, and the next test wants the same."""
+    """The one of this process, started when it is first needed. Where memory is short one engine beside TensorFlow is
+    kept at a time: each takes hundreds of megabytes, and the next test often wants the same."""
     key = (python, engine)
     if key not in _started:
-        for other in [kept for kept in _started if DEFAULT not in (engine, kept[1])]:
-            _started.pop(other).close()
+        if psutil.virtual_memory().available < ROOMY:
+            for other in [kept for kept in _started if DEFAULT not in (engine, kept[1])]:
+                _started.pop(other).close()
         _started[key] = Preloaded(*key)
         atexit.register(_started[key].close)
     return _started[key]

@@ -340,7 +340,8 @@ class Axes(BaseModel):
         works=PIPELINES,
         one_update=GIVEN,
         help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
-        value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1), tried_with={"cache": "none"}, shown_by=INPUT,
+        value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1),
+        tried_with={"cache": "none", "data": "photographs:16"}, shown_by=INPUT,
     )] = 0
     shards: Annotated[Whole, Axis(
         works=PIPELINES,

@@ -56,7 +56,7 @@ def test_an_example_registers_itself_without_importing_tensorflow(
 @pytest.fixture
 def extended(tmp_path: Path) -> Path:
     """A copy of the package with every example in it, the run kind's put there as the page says."""
-    shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "harness", tmp_path / "harness")
     for path, code in EXAMPLES.items():
         (tmp_path / path).write_text(code, encoding="utf-8")
     [copy] = re.findall(r"`(cp -r benchmarks/\S+ \.)`", PAGE)
@@ -201,7 +201,7 @@ def test_a_sweep_runs_and_proves_all_examples(extended: Path) -> None:
 def with_axis(tmp_path: Path) -> Path:
     """A copy of package and tests with the axis in it that the page adds, as printed."""
     for folder in ("harness", "tests"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     [change] = re.findall(r"## An axis\n.*?```diff\n(.*?)```", PAGE, re.DOTALL)
     done = subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=change, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
-"""The recipes for models and data: each command runs as it is printed, but with few and short windows."""
+"""The recipes for models and data: each command runs as it is printed, but with few and short windows, of few
+photographs, and without the base case on the whole machine."""
 
 import re
 import shlex
@@ -41,13 +42,23 @@ SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps"
 SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
 
 
+FEW = {"photographs": "photographs:64"}
+
+
 def short(command: str) -> list[str]:
-    """The words of a command behind `python -m harness`, and flags for few and short windows that it does not have."""
+    """The words of a command behind `python -m harness`, and flags for few and short windows that it does not have.
+
+    Where passes over the input are followed, or shared by workers, it has few photographs: each is decoded in each.
+    """
     given = shlex.split(command)[3:]
+    if {"--work", "--autoshard"} & {*given}:
+        given = [FEW.get(word, word) for word in given]
     of_step = ("--batch-size",) if "--step" in given else ()
     once = ("--trials",) if given[0] == "ab" else ()
     flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *of_step, *once)]
-    return [*given, *flags, *(["--time=20"] if once else [])]
+    if given[0] == "sweep" and not {"--work", "--step", "--intra-op-threads"} & {*given}:
+        flags.append("--intra-op-threads=2")
+    return [*given, *flags, *(["--max-blocks=2"] if once else [])]
 
 
 @pytest.fixture(scope="module")

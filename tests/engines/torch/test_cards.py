@@ -91,6 +91,7 @@ def lent(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[in
     """By the number of processes, a trial of each on two cards."""
     asked = {"engine": ["tests.engines.torch.lent:LentTorch"], "device": ["gpu"], "model": ["mnist_cnn"]}
     asked |= {"strategy": ["none", "data_parallel"], "workers": [1, 2, 3], "data": ["digits"], "batch_size": [8]}
+    asked |= {"intra_op_threads": [1]}  # threads of two processes on as many cores wait for each other
     times = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "engine_python": f"torch={torch_python}"}
     folder = tmp_path_factory.mktemp("lent")
     run = swept({**asked, **times}, folder, lambda cell: (cell.strategy == "none") == (cell.workers == 1))
