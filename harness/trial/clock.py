@@ -9,7 +9,7 @@ import contextlib
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import SupportsFloat
@@ -29,6 +29,9 @@ WAITING = 0.1
 that turn: steps wait for their input."""
 PROBES = 3
 """So many turns tell whether steps wait for their input, where the first says so: one alone may be chance."""
+DEAR_S = 2.0
+"""Where the steps before a window take longer, one of these turns that says no is enough: beside other work steps of a
+second scatter by more than `WAITING`, and such a trial once took ten times as long as its windows."""
 NANOSECONDS = 9
 """Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
@@ -180,7 +183,7 @@ class Clock:
         pilot."""
         self._probing, self._after_others = False, pace
         if not self._waiting:
-            self._lead = self._needed(1 - pace / statistics.median(self._paces[-PILOT_WINDOWS:]))
+            self._lead = self._needed([1 - pace / statistics.median(self._paces[-PILOT_WINDOWS:])])
         if self._lead > self._ahead:
             self._untimed = [self._lead - self._ahead]
 
@@ -188,11 +191,14 @@ class Clock:
         """Whether steps wait for their input, where the window that took `wall` seconds comes after a probe."""
         if self._after_others:
             self._waiting.append(1 - self._after_others * self._steps / self.agree(wall))
-            self._lead, self._after_others = self._needed(statistics.median(self._waiting)), 0.0
+            self._lead, self._after_others = self._needed(self._waiting), 0.0
 
-    def _needed(self, waiting: float) -> int:
+    def _needed(self, told: Sequence[float]) -> int:
         """Steps after which no batch waits any more: while they use up what is ready, more is made."""
-        return math.ceil(self._ahead / max(waiting, WAITING)) if self.waits or waiting > WAITING else 0
+        waiting = statistics.median(told)
+        steps = math.ceil(self._ahead / max(waiting, WAITING))
+        least = min(told) if steps * self.pace > DEAR_S else waiting
+        return steps if self.waits or least > WAITING else 0
 
     def _after_the_last_window(self) -> int:
         self._finished = True

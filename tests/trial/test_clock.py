@@ -3,6 +3,7 @@
 import math
 import socket
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -208,6 +209,7 @@ class Fed(Bench):
         self.now = self.made = 0.0
         self.ready, self.ahead, self.batch_s = 0.0, ahead, batch_s
         self.slowed = 1.0
+        self.slowed_rounds: Sequence[int] = ()
         monkeypatch.setattr(clock.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(clock.time, "sleep", self.passes)
         self.clock.ahead = lambda: ahead
@@ -226,7 +228,8 @@ class Fed(Bench):
                 if self.ready < 1:
                     self.passes((1 - self.ready) * self.batch_s)
                 self.ready -= 1
-                self.passes(self.step_s * (self.slowed if self.clock._piloting else 1))
+                slow = self.clock._piloting or (not self.clock._untimed and self.clock._round in self.slowed_rounds)
+                self.passes(self.step_s * (self.slowed if slow else 1))
             self.clock.end(1.5)
             if self.clock._announced and not (self.clock._piloting or self.clock._in_turn):
                 self.passes(others_s)
@@ -255,6 +258,25 @@ def test_a_pilot_that_something_slowed_does_not_make_every_later_window_dear(mon
     assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
     assert len(bench.clock._waiting) == 1
     assert bench.clock._lead == 0
+
+
+def test_dear_steps_come_before_every_window_where_each_of_three_turns_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.5, batch_s=2.0, ahead=4)
+    assert bench.paces(6, others_s=20) == pytest.approx([2.0] * 6, rel=0.05)
+    assert len(bench.clock._waiting) == clock.PROBES
+    assert 4 < bench.clock._lead < 8
+
+
+@pytest.mark.parametrize(("step_s", "lead"), [(0.5, 0), (0.004, 12)])
+def test_slow_windows_beside_one_that_is_not_make_only_cheap_steps_come_before_every_window(
+    monkeypatch: pytest.MonkeyPatch, step_s: float, lead: int
+) -> None:
+    bench = Fed(monkeypatch, step_s, batch_s=step_s / 5, ahead=4)
+    bench.slowed, bench.slowed_rounds = 1.5, (0, 2)
+    bench.paces(6, others_s=5)
+    assert bench.clock._lead == lead
 
 
 def test_steps_that_are_nothing_but_their_input_wait_for_it_whatever_the_pilot_sees(
