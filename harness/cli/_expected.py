@@ -8,7 +8,7 @@ from harness.errors import HarnessError
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
 from harness.record.packed import records_file
-from harness.record.reading import list_runs, load_manifest, load_trials
+from harness.record.reading import RunListing, list_runs, load_manifest, load_trials
 
 MOST_BYTES = 50_000_000
 """A file of records larger than this is not read for a figure on a screen."""
@@ -18,7 +18,7 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
     """Scatter of a window by cell id, from the newest sweep on the same machine that has any of the cells."""
     wanted = {cell.cell_id for cell in manifest.cells}
     machine = manifest.facts.get("machine.id")
-    for row in reversed(list_runs(results)):
+    for row in reversed(_runs(results)):
         if row.problem is not None or row.run_id == manifest.run_id or machine is None:
             continue
         try:
@@ -39,3 +39,11 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
         if noises:
             return {cell_id: usual for cell_id, values in noises.items() if (usual := pooled_noise(values)) is not None}
     return {}
+
+
+def _runs(results: Path) -> list[RunListing]:
+    """None where they cannot be listed: no sweep ends for want of a figure on its screen."""
+    try:
+        return list_runs(results)
+    except HarnessError:
+        return []

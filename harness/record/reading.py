@@ -155,7 +155,7 @@ def list_runs(results: Path) -> list[RunListing]:
     Cheap: reads manifests and counts lines. A `results` that does not exist holds no runs.
     Raises StorageError when `results` itself cannot be read.
     """
-    listings = [_listing(folder) for folder in _folders(results)]
+    listings = [row for entry in _entries(results) if (row := _listing_of(entry)) is not None]
     return sorted(listings, key=lambda row: (row.created_utc or "", row.run_id))
 
 
@@ -208,15 +208,26 @@ def _some(given: Iterable[str]) -> str:
     return ", ".join(newest) + (f" and {more} more" if more else "")
 
 
-def _folders(results: Path) -> list[Path]:
-    """What may be runs; a folder that is none but has some, or sheets of machines, in it is a `results` of its own."""
+def _entries(results: Path) -> list[os.DirEntry[str]]:
     try:
-        found = [Path(entry.path) for entry in os.scandir(results) if entry.is_dir() and not entry.name.startswith(".")]
-        return [path for path in found if (path / MANIFEST_NAME).exists() or not _holds_results(path)]
+        with os.scandir(results) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise storage_error("read", results, error) from None
+
+
+def _listing_of(entry: os.DirEntry[str]) -> RunListing | None:
+    """None for what is no run: a file, and a folder that is none but has some, or sheets of machines, in it, which is a
+    `results` of its own."""
+    path = Path(entry.path)
+    try:
+        if not entry.is_dir() or (not (path / MANIFEST_NAME).exists() and _holds_results(path)):
+            return None
+    except OSError as error:  # such as another user's: the rest can be listed all the same
+        return RunListing(path=path, run_id=path.name, problem=str(storage_error("read", path, error)))
+    return _listing(path)
 
 
 def _holds_results(folder: Path) -> bool:

@@ -242,6 +242,15 @@ def test_an_earlier_run_on_this_machine_says_what_noise_to_expect(tmp_path: Any)
     assert all(0.01 < value < 0.04 for value in progress.screen.expected_noise.values())
 
 
+def test_runs_that_cannot_be_listed_say_nothing_of_what_noise_to_expect_and_do_not_stop_a_sweep(tmp_path: Any) -> None:
+    (tmp_path / "results").write_text("")
+    new, _ = small()
+    terminal = Terminal(100, 30)
+    progress = TerminalProgress(Console(file=terminal, force_terminal=True), tmp_path / "results")
+    progress.plan(new, [])
+    assert progress.screen.expected_noise == {}
+
+
 def test_a_wide_sweep_shows_the_cell_at_the_clock_even_where_rows_are_few() -> None:
     screen, _ = watched(100, 14, "1 turn 9")
     assert sum("at the clock" in line for line in screen.splitlines()) == 2

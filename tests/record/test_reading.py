@@ -15,6 +15,7 @@ from harness.record.limits import keep_sheet, make_place
 from harness.spec.sweep import AXES, PATTERNS
 from tests.limits import limits
 from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
+from tests.rights import as_no_root
 
 RESULTS = Path(__file__).parents[2] / "results"
 KEPT = [RESULTS / "reference" / "run.json", *sorted(RESULTS.glob("*/*/run.json"))]
@@ -194,6 +195,21 @@ def test_runs_are_listed_from_the_oldest_with_their_counts_and_bad_ones_with_the
     assert "no run.json" in bad.problem
     assert (old.run_id, old.status, old.trials, old.live, old.problem) == ("old", "finished", 0, False, None)
     assert (new.run_id, new.name, new.cells, new.planned, new.trials, new.live) == ("new", "default", 1, 2, 2, True)
+
+
+def test_what_may_not_be_looked_at_and_a_link_in_a_circle_are_listed_with_their_problem_beside_the_runs(
+    tmp_path: Path,
+) -> None:
+    """Such as the lost+found of a disk that is all results."""
+    RunStore.create(tmp_path, manifest("run")).close()
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "lost+found").mkdir(mode=0)
+    with as_no_root():
+        circle, lost, run = list_runs(tmp_path)
+        assert resolve_run("latest", tmp_path) == tmp_path / "run"
+    assert (run.run_id, run.problem) == ("run", None)
+    assert f"cannot read '{tmp_path}/lost+found': Permission denied" in str(lost.problem)
+    assert f"cannot read '{tmp_path}/circle': Too many levels of symbolic links" in str(circle.problem)
 
 
 def test_a_folder_of_machines_sheets_among_the_runs_is_no_run(tmp_path: Path) -> None:
