@@ -59,9 +59,10 @@ class ClusterChannel:
             if self._failed_at is not None and now >= self._failed_at + GRACE_S:
                 self.merged.give_up()
                 break
-            if deadline is not None and now > deadline:
+            # Before it is given up: a limit may be over, as after Ctrl-Z and fg, while what it is for has arrived.
+            heard = self._take_in(self._wait_s(now, deadline))
+            if not heard and deadline is not None and time.monotonic() >= deadline:
                 return None
-            self._take_in(self._wait_s(now, deadline))
         return self.merged.out.pop(0).model_dump_json(exclude_none=True)
 
     def _wait_s(self, now: float, deadline: float | None) -> float | None:
@@ -71,7 +72,8 @@ class ClusterChannel:
     def _speaking(self) -> list[Process]:
         return [process for process in self.merged.processes if not process.hung_up]
 
-    def _take_in(self, timeout_s: float | None) -> None:
+    def _take_in(self, timeout_s: float | None) -> bool:
+        """A report of each process that has one, or hangs up; whether there was any."""
         speaking = self._speaking()
         ready = [process for process in speaking if process.child.channel.holds_line]
         if not ready:
@@ -86,6 +88,7 @@ class ClusterChannel:
                 continue
             if line is not None:
                 self._heard(process, Report.model_validate_json(line))
+        return bool(ready)
 
     def _heard(self, process: Process, report: Report) -> None:
         try:

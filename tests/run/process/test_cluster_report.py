@@ -1,12 +1,17 @@
 """What several processes report becomes the report of one trial."""
 
+import contextlib
+import socket
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
 from harness.record.checks import Checks
 from harness.run.launchers import Placement, Seat
+from harness.run.process.cluster import ClusterChannel
 from harness.run.process.cluster_report import Merged, Process
 from harness.run.process.waiting import awaited_words
 from harness.run.process.zygote import ForkedChild, Zygote
@@ -73,6 +78,23 @@ def test_a_window_takes_as_long_as_the_slowest_worker_and_every_workers_time_is_
     assert report.window is not None
     assert (report.window.seconds, report.window.workers) == (1.5, [1.0, 1.5])
     assert report.window.cpu_seconds == pytest.approx(0.9)
+
+
+def test_what_every_process_has_said_is_taken_in_though_the_time_for_it_is_over() -> None:
+    """As it is after Ctrl-Z and fg, and for one that is ended by Ctrl-C."""
+    trial = merged(CLUSTER)
+    with contextlib.ExitStack() as ends:
+        for process, seconds in zip(trial.processes, (1.0, 1.5), strict=True):
+            ours, theirs = (Channel(ends.enter_context(end)) for end in socket.socketpair())
+            process.child = SimpleNamespace(channel=ours)  # type: ignore[assignment]
+            theirs.send(Report(phase="steady"))
+            theirs.send(window(seconds))
+        channel = ClusterChannel(trial)
+        assert channel.receive_line(0.0) == Report(phase="steady").model_dump_json(exclude_none=True)
+        taken = Report.model_validate_json(channel.receive_line(0.0) or "").window
+        assert taken is not None
+        assert taken.workers == [1.0, 1.5]
+        assert channel.receive_line(0.0) is None
 
 
 def test_the_servers_processor_time_of_a_window_is_part_of_it() -> None:
