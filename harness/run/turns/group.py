@@ -80,7 +80,7 @@ class TurnGroup:
         before = available_memory_bytes()
         self._on_cards = None if self._cards is None else CardRoom(self._cards.cards)
         setting_up: list[LiveTrial] = []
-        while setting_up or self._another_fits(before, 0):
+        while True:
             at_once = self._rules.together if self._each_takes else min(self._rules.at_first, self._rules.together)
             while len(setting_up) < at_once and self._another_fits(before, len(setting_up)):
                 trial = self._waiting.pop(0)
@@ -91,6 +91,8 @@ class TurnGroup:
                 for one in self._live:
                     one.beside_others |= len(self._live) > 1
                 setting_up.append(trial)
+            if not setting_up:
+                break  # nothing more fits; asked once, as memory that is free may be gone at the next look
             begun = len(setting_up)
             self._follow(setting_up, LiveTrial.set_up_step)
             if len(self._live) > len(setting_up) < begun:

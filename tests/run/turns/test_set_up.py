@@ -1,5 +1,6 @@
 """Trials that are set up at the same time: each is followed by itself, and the group waits for them all."""
 
+import itertools
 import os
 import signal
 import threading
@@ -242,6 +243,18 @@ def test_there_must_be_room_for_one_more_and_it_is_what_one_took_whoever_was_bes
     waiting = group.run()
     assert len(group.kept) == live
     assert [trial.cell for trial in waiting] == CELLS[live:]
+
+
+def test_memory_that_goes_between_two_looks_at_it_leaves_the_rest_to_a_group_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = itertools.chain([8 * 2**30] * 4, itertools.repeat(0))
+    monkeypatch.setattr(turns, "available_memory_bytes", lambda: next(free))
+    monkeypatch.setattr(TurnGroup, "_reserve", lambda _: 2**30)
+    group = Group(tmp_path, all_play(Play()), CELLS, together=1)
+    waiting = group.run()
+    assert [trial.cell for trial in waiting] == CELLS[3:]
+    assert set(group.statuses().values()) == {"ok"}
 
 
 def test_the_group_agrees_on_steps_once_all_are_set_up_and_before_the_first_window(tmp_path: Path) -> None:
