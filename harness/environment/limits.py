@@ -6,6 +6,9 @@ from pathlib import Path
 
 from harness.environment.files import ROOT, fields, number, text
 
+SELECTABLE = 1024
+"""Descriptors that `select` can wait for, whatever more a process may open."""
+
 
 def usable_cores() -> int:
     """Logical cores that this process may keep busy: affinity and cgroup quota, at least 1.
@@ -64,6 +67,16 @@ def available_memory_bytes(root: Path = ROOT) -> int:
         if limit is not None and used is not None:
             available = min(available, max(0, limit - used))
     return int(available)
+
+
+def free_descriptors() -> int:
+    """Files and sockets that this process may open beside those that it has."""
+    import resource
+
+    import psutil
+
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return int(min(most, SELECTABLE) - psutil.Process().num_fds())
 
 
 def _limit(folder: Path) -> int | None:

@@ -1,6 +1,7 @@
 """Cores and memory that a container leaves, in cgroup versions 1 and 2."""
 
 import os
+import resource
 from pathlib import Path
 
 import psutil
@@ -91,3 +92,12 @@ def test_affinity_reduces_the_usable_cores() -> None:
         assert environment.usable_cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.parametrize(("limit", "most"), [(300, 300), (2**20, 1024)])
+def test_as_many_files_are_free_as_may_be_open_and_can_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch, limit: int, most: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, 2**20))
+    monkeypatch.setattr(psutil.Process, "num_fds", lambda _: 200)
+    assert environment.free_descriptors() == most - 200

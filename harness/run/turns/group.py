@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.environment import available_memory_bytes
+from harness.environment import available_memory_bytes, free_descriptors
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import Progress
@@ -16,6 +16,8 @@ from harness.run.turns.room import CardRoom
 
 MEMORY_RESERVE = 0.15
 """Share of the machine's memory that stays free."""
+DESCRIPTOR_RESERVE = 32
+"""Descriptors that stay free, for records, logs and programs that are started while trials live."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,15 @@ class TurnGroup:
         self._live: list[LiveTrial] = []
         self._each_takes = 0.0
         """Bytes of memory that a trial takes, as far as is known; 0 is not known yet."""
+        self._free_descriptors = 0
+        """Those that were free before the first trial."""
         self._shuffler = random.Random(rules.seed)
         self._on_cards: CardRoom | None = None
         self._latest: LiveTrial | None = None
         """Whose window was the last one."""
 
     def run(self) -> list[LiveTrial]:
-        """Run the group; returns the trials that memory had no room for, to run as a group of their own."""
+        """Run the group; returns the trials that there was no room for, to run as a group of their own."""
         try:
             self._set_up()
             self._pilots()
@@ -77,7 +81,7 @@ class TurnGroup:
         return self._waiting
 
     def _set_up(self) -> None:
-        before = available_memory_bytes()
+        before, self._free_descriptors = available_memory_bytes(), free_descriptors()
         self._on_cards = None if self._cards is None else CardRoom(self._cards.cards)
         setting_up: list[LiveTrial] = []
         while True:
@@ -148,17 +152,22 @@ class TurnGroup:
     def _another_fits(self, before: float, setting_up: int) -> bool:
         """As many trials as fit memory, but at least two: the room is what each has taken so far of what was free.
 
-        The `setting_up` that are under way may still take theirs. The same of the memory of GPUs.
+        The `setting_up` that are under way may still take theirs. The same of the memory of GPUs, and of
+        descriptors, which it has from its start.
         """
         if len(self._live) < 2 or not self._waiting:
             return bool(self._waiting)
-        if not self._fits_cards(setting_up):
+        if not self._fits_cards(setting_up) or not self._fits_descriptors():
             return False
         by_now = available_memory_bytes() - setting_up * self._each_takes
         return min(by_now, before - len(self._live) * self._each_takes) > self._each_takes + self._reserve()
 
     def _fits_cards(self, setting_up: int = 0) -> bool:
         return self._on_cards is None or self._on_cards.fits(setting_up)
+
+    def _fits_descriptors(self) -> bool:
+        free = free_descriptors()
+        return free > (self._free_descriptors - free) / len(self._live) + DESCRIPTOR_RESERVE
 
     def _company(self, others: int) -> int:
         """Trials that share the cores while they are set up or seen out, of which there are `others` at most."""

@@ -257,6 +257,18 @@ def test_memory_that_goes_between_two_looks_at_it_leaves_the_rest_to_a_group_of_
     assert set(group.statuses().values()) == {"ok"}
 
 
+@pytest.mark.parametrize(("left", "live"), [(0, 2), (9, 4), (100, 5)])
+def test_where_few_files_may_be_open_the_rest_is_left_to_a_group_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, live: int
+) -> None:
+    most = turns.DESCRIPTOR_RESERVE + left
+    monkeypatch.setattr(turns, "free_descriptors", lambda: most - 2 * len(group.zygote.spawned))
+    group = Group(tmp_path, all_play(Play()), CELLS, together=1)
+    waiting = group.run()
+    assert [trial.cell for trial in waiting] == CELLS[live:]
+    assert set(group.statuses().values()) == {"ok"}
+
+
 def test_the_group_agrees_on_steps_once_all_are_set_up_and_before_the_first_window(tmp_path: Path) -> None:
     asked: list[list[int | None]] = []
 
