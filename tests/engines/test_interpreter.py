@@ -1,10 +1,14 @@
 """Where an engine's trials run: the user's interpreter, ours, or an installed one; and what is said where none is."""
 
+import errno
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 import types
 import venv
 import zipfile
@@ -370,6 +374,60 @@ def test_a_python_that_makes_no_environments_says_so(nothing_installed: Path, mo
 def test_two_do_not_install_at_once() -> None:
     with installing._alone(folder_of("small")), pytest.raises(UsageError, match="another process is installing in"):
         installing.install("small")
+
+
+def test_what_an_installer_that_is_killed_has_started_keeps_others_out_until_it_is_through(tmp_path: Path) -> None:
+    """The lock is let go of in this process as the system does for one that is killed."""
+    folder, end = folder_of("small"), tmp_path / "end"
+    os.mkfifo(end)
+    pip = threading.Thread(target=installing._run, args=(["cat", str(end)], "cannot end"))
+    with installing._alone(folder):
+        pip.start()
+        program_runs = end.open("w")
+    with program_runs, pytest.raises(UsageError, match="another process is installing in"), installing._alone(folder):
+        pass
+    pip.join()
+    with installing._alone(folder):
+        pass
+
+
+@pytest.mark.usefixtures("small")
+def test_a_disk_that_is_full_or_has_no_locks_is_one_line_and_the_environment_of_before_is_left(
+    nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fresh: Path, _: Environment) -> None:
+        fresh.mkdir()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    (nothing_installed / "small").mkdir(parents=True)
+    monkeypatch.setattr(installing, "_fill", full)
+    where = re.escape(str(nothing_installed))
+    with pytest.raises(HarnessError, match=f"^engine: cannot install 'small' in '{where}': No space left on device$"):
+        installing.install("small")
+    assert sorted(path.name for path in nothing_installed.iterdir()) == ["small", "small.lock"]
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(HarnessError, match=f"^engine: cannot write '{where}': No locks available$"):
+        installing.install("small")
+
+
+def test_the_environment_of_before_goes_only_once_the_new_one_stands_in_its_place(tmp_path: Path) -> None:
+    folder, fresh = tmp_path / "small", tmp_path / "small.new"
+    for made, text in ((folder, "of before"), (fresh, "new")):
+        made.mkdir()
+        (made / SEAL).write_text(text)
+    with pytest.raises(OSError, match="No such file"):
+        installing._replace(folder, tmp_path / "none")
+    assert (folder / SEAL).read_text() == "of before"
+    folder.rename(tmp_path / "small.old")  # by one that was killed
+    with pytest.raises(OSError, match="No such file"):
+        installing._replace(folder, tmp_path / "none")
+    assert (folder / SEAL).read_text() == "of before"
+    installing._replace(folder, fresh)
+    assert (folder / SEAL).read_text() == "new"
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 @pytest.mark.parametrize(("engine", "alone"), [(ENGINE, True), (TORCH, True), (HOROVOD, False)])

@@ -1,7 +1,6 @@
 """An environment for an engine: a venv of the running Python in the user's cache folder, from the engine's pins."""
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
@@ -12,13 +11,15 @@ from pathlib import Path
 
 from harness.environment import usable_cores
 from harness.errors import HarnessError, UsageError, not_one_of
-from harness.files import descriptor_of
+from harness.files import descriptor_of, lock_within
 from harness.protocol.engine import Environment, Software, SourceBuild
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
 
 UNFINISHED = ".new"
 """What the name of an environment ends with while it is being made. Python finds its packages wherever it lies."""
+REPLACED = ".old"
+"""What the name of the one before ends with until the new one stands in its place."""
 WHEELS = ".wheels"
 """What the name of the folder beside it ends with, where what was built for it is kept."""
 
@@ -39,11 +40,12 @@ def install(name: str) -> tuple[Path, Interpreter]:
         shutil.rmtree(fresh, ignore_errors=True)
         try:
             _fill(fresh, environment)
-        except BaseException:
+            _replace(folder, fresh)
+        except OSError as error:
+            reason = error.strerror or error
+            raise HarnessError(f"engine: cannot install '{name}' in '{folder.parent}': {reason}") from None
+        finally:
             shutil.rmtree(fresh, ignore_errors=True)
-            raise
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
     try:
         return folder, examine(str(python_of(folder)), name, Software(needs=environment.needs))
     except UsageError as error:
@@ -62,6 +64,21 @@ def _fill(folder: Path, environment: Environment) -> None:
         wheel = _wheel(folder.parent / f"{folder.stem}{WHEELS}", environment, environment.built, pip)
         _run([*pip, "install", "--no-deps", str(wheel)], "pip cannot install it")
     (folder / SEAL).write_text(f"{digest_of(environment)}\n", encoding="utf-8")
+
+
+def _replace(folder: Path, fresh: Path) -> None:
+    """Put `fresh` in the place of `folder`, which stays as it was where that raises OSError."""
+    old = folder.with_name(f"{folder.name}{REPLACED}")
+    if folder.exists():  # else an install that was killed here has left what was there before aside
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+    try:
+        fresh.rename(folder)
+    except OSError:
+        with contextlib.suppress(OSError):  # there was none before
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _must_have(built: SourceBuild) -> None:
@@ -100,8 +117,10 @@ def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequen
 
 
 def _run(command: Sequence[str], what: str, variables: Mapping[str, str] | None = None) -> None:
-    """HarnessError with the last line of what the command said, where it fails."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=variables)
+    """HarnessError with the last line of what the command said, where it fails. It has the lock, too."""
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=variables, close_fds=False
+    )
     if done.returncode:
         said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         wrong = [line for line in said if line.startswith("ERROR")] or said or ["it did not say why"]
@@ -111,16 +130,15 @@ def _run(command: Sequence[str], what: str, variables: Mapping[str, str] | None 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """While entered, nobody else installs there; UsageError where somebody does."""
-    lock = folder.with_name(f"{folder.name}.lock")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = descriptor_of(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW)
-    except OSError as error:
-        raise HarnessError(f"engine: cannot write '{folder.parent}': {error.strerror or error}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.ExitStack() as held:
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = descriptor_of(folder.with_name(f"{folder.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW)
+            held.callback(os.close, descriptor)
+            os.set_inheritable(descriptor, True)  # what this starts, and a kill of this leaves, keeps others out
+            free = lock_within(descriptor, 0.0)
+        except OSError as error:
+            raise HarnessError(f"engine: cannot write '{folder.parent}': {error.strerror or error}") from None
+        if not free:
+            raise UsageError(f"engine: another process is installing in '{folder}'; wait until it is done")
         yield
-    except BlockingIOError:
-        raise UsageError(f"engine: another process is installing in '{folder}'; wait until it is done") from None
-    finally:
-        os.close(descriptor)
