@@ -88,13 +88,11 @@ class Watchdog:
         return os.pread(written, os.fstat(written).st_size, 0).decode(errors="replace")
 
     def close(self) -> None:
-        """Give the program its time to end by itself, then end it, and wait for the clean-up."""
+        """Have the program ended and wait for the clean-up, which goes on by itself where it takes longer: a controller
+        may be slow to take a job back."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
         self._said.close()

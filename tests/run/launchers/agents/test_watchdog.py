@@ -96,6 +96,18 @@ def test_what_is_left_is_taken_back_again_until_nothing_is(queue: Path, tmp_path
     assert tries.read_text() == "x\nx\n"
 
 
+def test_a_clean_up_that_takes_longer_than_is_waited_for_goes_on_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.launchers.agents.watchdog.END_LIMIT_S", 0.01)
+    left = tmp_path / "left"
+    left.touch()
+    watchdog = Watchdog(afterwards=["sleep", "0.1"], remove=[left])
+    watchdog.close()
+    assert comes_true(lambda: watchdog.status is not None)
+    assert not left.exists()
+
+
 def test_a_program_is_given_its_time_to_end_by_itself_before_it_is_ended(tmp_path: Path) -> None:
     tidied = tmp_path / "tidied"
     program = ["sh", "-c", f"trap 'exit 1' TERM; sleep 0.3; touch {tidied}"]
