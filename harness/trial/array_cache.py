@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def cached_arrays(
     folder: str, kind: str, key: bytes, compute: "Callable[[], Arrays]", others_limit_s: float = 0.0
 ) -> "Arrays":
-    """The arrays in `folder` under `kind` and `key`, computed and put there if they are not; "" caches nothing.
+    """The arrays in `folder` under `kind` and `key`, computed and put there if they are not; "" caches nothing, and
+    neither does a disk that is full.
 
     Where another process is at it, so many seconds of its work are waited for; then this one computes them, too.
     `compute` must not wait for another process that may want the same.
@@ -33,11 +34,25 @@ def cached_arrays(
     place = Path(folder) / f"{kind}-{hashlib.sha256(key).hexdigest()[:24]}.npz"
     with _while_nobody_else(place.with_suffix(".lock"), others_limit_s):
         if not place.exists():
-            unfinished = place.with_suffix(f".{os.getpid()}.npz")
-            np.savez(unfinished, allow_pickle=False, **compute())
-            unfinished.rename(place)
+            computed = compute()
+            if not _kept(place, computed):
+                return computed
     with np.load(place, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays}
+
+
+def _kept(place: Path, arrays: "Arrays") -> bool:
+    import numpy as np
+
+    unfinished = place.with_suffix(f".{os.getpid()}.npz")
+    try:
+        np.savez(unfinished, allow_pickle=False, **arrays)
+        unfinished.rename(place)
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -46,6 +61,7 @@ def _while_nobody_else(lock: Path, limit_s: float) -> Iterator[None]:
     if not limit_s:
         yield
         return
-    with lock.open("wb") as held:
-        lock_within(held.fileno(), limit_s)
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # where no lock can be had, each computes its own
+            lock_within(held.enter_context(lock.open("wb")).fileno(), limit_s)
         yield

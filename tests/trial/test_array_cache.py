@@ -2,12 +2,15 @@
 
 import multiprocessing
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from harness.trial.array_cache import cached_arrays
+from tests.rights import as_no_root
 
 
 def test_arrays_are_computed_once_for_a_key(tmp_path: Path) -> None:
@@ -34,6 +37,28 @@ def test_without_a_folder_nothing_is_kept(tmp_path: Path) -> None:
     assert cached_arrays("", "kind", b"key", lambda: {"a": np.zeros(1)})["a"] == 0
     assert cached_arrays("", "kind", b"key", lambda: {"a": np.ones(1)})["a"] == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_on_which_they_do_not_fit_keeps_nothing_of_them_and_they_are_as_computed(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        found = cached_arrays(str(tmp_path), "kind", b"key", lambda: {"a": np.arange(1000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert np.array_equal(found["a"], np.arange(1000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_takes_no_file_keeps_nothing_and_others_are_not_waited_for(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with as_no_root():
+        assert cached_arrays(str(tmp_path), "kind", b"key", lambda: {"a": np.ones(1)}, LONG_S)["a"] == 1
+
+
+def test_a_fault_of_the_computation_is_told_though_it_is_one_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        cached_arrays(str(tmp_path), "kind", b"key", lambda: {"a": np.fromfile(tmp_path / "none")}, LONG_S)
 
 
 LONG_S = 600.0
