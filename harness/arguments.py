@@ -1,4 +1,4 @@
-"""What the Python API is given, checked by the annotations of its functions."""
+"""What a person gives: arguments of the Python API, checked by the annotations of its functions, and paths."""
 
 import functools
 import inspect
@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from harness.errors import UsageError
@@ -26,6 +27,14 @@ def is_name(value: Any) -> bool:
         return isinstance(os.fspath(value), str) and b"\0" not in os.fsencode(value)
     except (TypeError, ValueError):  # no path; a letter that no encoding has
         return False
+
+
+def path_of(key: str, given: str, expected: str = "a path") -> Path:
+    """The path that is meant, with a home folder for `~`; UsageError that names `key` where nobody knows whose."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{key}: given {quoted(given)}, expected {expected}: {error}") from None
 
 
 def _is_count(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from harness.arguments import path_of
 from harness.errors import UsageError, not_one_of
 from harness.files import default_data_dir, no_folder
 from harness.protocol.messages import LauncherOptions, Request
@@ -99,7 +100,7 @@ def data_dir_of(sweep: Sweep) -> Path:
     """Where the prepared data of `sweep` are kept; UsageError where they cannot be kept there, or when nobody
     knows whose home folder is meant."""
     try:
-        folder = Path(sweep.data_dir).expanduser() if sweep.data_dir else default_data_dir()
+        folder = path_of("data_dir", sweep.data_dir, "a folder") if sweep.data_dir else default_data_dir()
     except RuntimeError as error:
         raise UsageError(f"data_dir: given '{sweep.data_dir}', expected a folder: {error}") from None
     if sweep.data_dir and (reason := no_folder(folder)):

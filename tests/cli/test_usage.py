@@ -47,6 +47,8 @@ FEW = list(range(1, 201))
         ("faults --data tfds:mnsit --dry-run", "has no 'mnsit'; did you mean 'mnist'?"),
         ("validate --data tfds:mnsit", "has no 'mnsit'; did you mean 'mnist'?"),
         *((f"sweep --data digist --launcher {elsewhere}", "did you mean 'digits'?") for elsewhere in ELSEWHERE),
+        ("sweep --data tfrecord:~nobodys/* --dry-run", "data: given '~nobodys/*', expected a path: Could not"),
+        ("sweep --data folder:~nobodys --dry-run", "data: given '~nobodys', expected a path: Could not"),
         ("sweep --device cpu", "device: 'cpu' is not one of gpu, tpu, virtual-cpu, virtual-gpu"),
         ("sweep --engine horovod --device gpu", "device: 'gpu' is not one of virtual-cpu (engine horovod)"),
         ("explain --engine tensorflow,horovod --device gpu", "engine: 'horovod' has no cell to explain ("),

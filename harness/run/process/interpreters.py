@@ -16,6 +16,7 @@ from typing import IO
 
 from pydantic import BaseModel, ValidationError
 
+from harness.arguments import path_of
 from harness.environment.software import package_versions
 from harness.errors import UsageError
 from harness.protocol.engine import Software
@@ -122,7 +123,7 @@ def older(version: str, least: str) -> bool:
 
 
 def _located(given: str, flag: str) -> str:
-    path = Path(given).expanduser()
+    path = path_of(flag, given)
     try:
         path.lstat()
     except FileNotFoundError:

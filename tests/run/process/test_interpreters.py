@@ -51,6 +51,11 @@ def test_no_file_is_said(tmp_path: Path) -> None:
     assert said_of("python9.9") == "--python-b: no 'python9.9' on the PATH; give the path of an interpreter"
 
 
+def test_a_home_that_nobody_knows_is_said() -> None:
+    given = "~no-such-user/bin/python"
+    assert said_of(given).startswith(f"--python-b: given '{given}', expected a path: Could not determine")
+
+
 def test_the_folder_of_a_venv_is_answered_with_the_interpreter_in_it(tmp_path: Path) -> None:
     python = bare_venv(tmp_path / "old")
     assert said_of(str(tmp_path / "old")) == f"--python-b: '{tmp_path / 'old'}' is a folder; did you mean '{python}'?"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.arguments import path_of
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
 from harness.engines.tensorflow.data.store import state_of_files
@@ -29,7 +30,7 @@ class FolderSource(Source):
         """UsageError where it is no folder of folders with images."""
         self.name = PREFIX + path
         self.summary = f"the images in the folders of '{path}'"
-        self._place = Path(path).expanduser()
+        self._place = path_of("data", path)
         self.classes, self._labelled = _images(self.name, self._place)
 
     def prepare(self, data_dir: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from harness.arguments import path_of
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import fault_of, records, told_as_fault
 from harness.errors import UsageError
@@ -140,7 +141,7 @@ def _in_range(target: "tf.Tensor", features: Features) -> "tf.Tensor":
 def matching(pattern: str) -> list[Path]:
     """The files that `pattern` stands for, by name: a folder's own TFRecord files, or what matches. UsageError where
     there is none, or where they lie in several folders."""
-    name, place = PREFIX + pattern, Path(pattern).expanduser()
+    name, place = PREFIX + pattern, path_of("data", pattern)
     if place.is_dir() and (listed := _listed(place)):
         return listed
     found = place.glob("*.tfrecord*") if place.is_dir() else map(Path, glob.glob(str(place), recursive=True))  # noqa: PTH207  Path.glob takes no absolute pattern
