@@ -51,7 +51,11 @@ def refuse_missing(key: str, path: str) -> None:
     Nothing is imported, which finding what is in a package would take.
     """
     if is_script(path):
-        if not Path(path).is_file():
+        try:
+            there = Path(path).is_file()
+        except OSError as error:  # a longer name than there may be, a folder of somebody else's
+            raise UsageError(f"{key}: {quoted(path)}: {error.strerror}") from None
+        if not there:
             raise UsageError(f"{key}: no script at {quoted(path)}")
         return
     module = path.partition(":")[0]

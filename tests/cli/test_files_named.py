@@ -3,6 +3,7 @@
 import fcntl
 import gzip
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from harness.errors import StorageError
 from harness.record import RunStore
 from harness.record.files import replace_file
+from tests.rights import as_no_root
 
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[2]
@@ -78,6 +80,42 @@ def test_a_name_that_leads_nowhere_is_an_error_of_one_line(
     code, out, error = harness(*arguments, name)
     assert (code, out, error.count("\n")) == (4 if arguments[-1] in ("--output", "--results") else 2, "", 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("x" * 300, "File name too long"), ("closed/x", "Permission denied")],
+    ids=["long", "in somebody else's folder"],
+)
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("prepare", "digits", "{}"), 4, "target: cannot write to '"),
+        (("sweep", "--dry-run", "--data", "tfrecord:{}"), 2, "data: 'tfrecord:"),
+        (("sweep", "--dry-run", "--step", "{}.py"), 2, "step: '"),
+    ],
+    ids=["prepare", "data", "step"],
+)
+def test_a_name_that_may_not_be_looked_at_is_an_error_of_one_line(
+    harness: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, says: str, name: str, reason: str
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    with as_no_root():
+        given, out, error = harness(*(word.format(name) for word in arguments))
+    assert (given, out, error.count("\n")) == (code, "", 1)
+    assert error.startswith(f"harness: {says}")
+    assert reason in error
+    assert [path.name for path in tmp_path.iterdir()] == ["closed"]
+
+
+def test_files_are_prepared_in_no_place_while_none_may_be_temporary(
+    harness: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    code, out, error = harness("prepare", "digits", "new")
+    assert (code, out, error.count("\n")) == (4, "", 1)
+    assert "TMPDIR: no folder for temporary files can be made: No such file or directory" in error
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_output_that_is_a_file_of_the_kernel_is_refused_by_every_verb(harness: Run) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.errors import StorageError, UsageError, not_one_of
+from harness.errors import HarnessError, StorageError, UsageError, not_one_of
 from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
 from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, whole_files, written_file
@@ -32,7 +32,7 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
     _check(asked)
     with (
         _locked(asked.target),
-        contextlib.closing(Scratch()) as scratch,
+        contextlib.closing(_scratch()) as scratch,
         Interrupts() as interrupts,
         contextlib.closing(Writers(asked, scratch.path, interrupts)) as work,
     ):
@@ -40,7 +40,8 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
 
 
 def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
-    check_target(asked.target)
+    with _storage(asked.target):
+        check_target(asked.target)
     before = kept_at(asked.target / FEATURES, Features)
     began, own = time.monotonic(), time.process_time()
     if before is None:
@@ -79,6 +80,13 @@ def _check(asked: AskedFiles) -> None:
         raise UsageError(f"target: given '{asked.target}', expected a folder: {reason}")
 
 
+def _scratch() -> Scratch:
+    try:
+        return Scratch()
+    except OSError as error:
+        raise HarnessError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
+
+
 @contextlib.contextmanager
 def _storage(target: Path) -> Iterator[None]:
     try:
@@ -90,8 +98,8 @@ def _storage(target: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _locked(target: Path) -> Iterator[None]:
     """The target is made, and is this call's alone. What a killed one has left half-written is removed."""
-    new = not target.exists()
     with _storage(target):
+        new = not target.exists()
         target.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(target)
     try:

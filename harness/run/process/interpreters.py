@@ -1,5 +1,6 @@
 """Another Python than the one that runs the harness: what it is, what it lacks, and what must not leak into it."""
 
+import contextlib
 import os
 import platform
 import re
@@ -123,13 +124,16 @@ def older(version: str, least: str) -> bool:
 
 
 def _located(given: str, flag: str) -> str:
-    path = path_of(flag, given)
     try:
-        path.lstat()
-    except FileNotFoundError:
-        pass
-    except OSError as error:  # a longer name than there may be, a circle of links
+        return os.path.abspath(_file_at(given, flag))  # noqa: PTH100  Path.resolve would follow the link out of the venv
+    except OSError as error:  # a longer name than there may be, a circle of links, a folder of somebody else's
         raise UsageError(f"{flag}: {quoted(given)}: {error.strerror}") from None
+
+
+def _file_at(given: str, flag: str) -> Path:
+    path = path_of(flag, given)
+    with contextlib.suppress(FileNotFoundError):
+        path.lstat()
     if os.sep not in given:
         found = shutil.which(given)
         if found is None and not path.exists():
@@ -141,7 +145,7 @@ def _located(given: str, flag: str) -> str:
         raise UsageError(f"{flag}: '{given}' is a folder{hint}")
     if not path.exists():
         raise UsageError(f"{flag}: no file at '{given}'")
-    return os.path.abspath(path)  # noqa: PTH100  Path.resolve would follow the link out of the venv
+    return path
 
 
 def _asked(path: str, given: str, flag: str, modules: Sequence[str]) -> _Answer:

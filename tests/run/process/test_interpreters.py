@@ -12,6 +12,7 @@ from harness.errors import UsageError
 from harness.run.process.interpreters import Interpreter, examine, inherited, older, our_interpreter, short_path
 from harness.run.process.zygote import Zygote, ZygoteError
 from harness.trial.engines import engine_of, software_of
+from tests.rights import as_no_root
 from tests.run.stubs import WITNESS, install, told_by
 
 FLAG = "--python-b"
@@ -54,6 +55,13 @@ def test_no_file_is_said(tmp_path: Path) -> None:
 def test_a_home_that_nobody_knows_is_said() -> None:
     given = "~no-such-user/bin/python"
     assert said_of(given).startswith(f"--python-b: given '{given}', expected a path: Could not determine")
+
+
+def test_a_link_to_what_may_not_be_looked_at_is_said(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    (tmp_path / "python").symlink_to("closed/python")
+    with as_no_root():
+        assert said_of(str(tmp_path / "python")).endswith("': Permission denied")
 
 
 def test_the_folder_of_a_venv_is_answered_with_the_interpreter_in_it(tmp_path: Path) -> None:

@@ -37,12 +37,14 @@ class TfrecordSource(Source):
         """UsageError where no file matches, or what is beside them is no description of them."""
         self.name = PREFIX + pattern
         self.summary = f"the examples of '{pattern}'"
-        self.files = matching(pattern)
-        self.features = features_beside(self.files)
+        with _looked_at(self.name):
+            self.files = matching(pattern)
+            self.features = features_beside(self.files)
+            fault = _fault_of_files(self.files, self.features)
+        if fault:
+            raise UsageError(f"data: '{self.name}': {fault}")
         listed = {shard.file: shard for shard in self.features.shards}
         self._shards = [listed[file.name] for file in self.files if file.name in listed]
-        if fault := _fault_of_files(self.files, self.features):
-            raise UsageError(f"data: '{self.name}': {fault}")
         self.gives = self.features.kind
         self.encoded = self.features.input.encoding in ("image", "raw")
 
@@ -105,6 +107,15 @@ class TfrecordSource(Source):
         return records([str(file) for file in self.files], self._compression, files, in_order).map(parsed)
 
 
+@contextlib.contextmanager
+def _looked_at(name: str) -> Iterator[None]:
+    """UsageError for a longer name than there may be, and for a folder of somebody else's."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"data: '{name}' cannot be read: {error.strerror or error}") from None
+
+
 def _form(of: Feature) -> Any:
     """How TensorFlow's parser reads a feature."""
     import tensorflow as tf
@@ -140,7 +151,7 @@ def _in_range(target: "tf.Tensor", features: Features) -> "tf.Tensor":
 
 def matching(pattern: str) -> list[Path]:
     """The files that `pattern` stands for, by name: a folder's own TFRecord files, or what matches. UsageError where
-    there is none, or where they lie in several folders."""
+    there is none, or where they lie in several folders; OSError where they may not be looked at."""
     name, place = PREFIX + pattern, path_of("data", pattern)
     if place.is_dir() and (listed := _listed(place)):
         return listed
