@@ -1,14 +1,14 @@
 """What a run of pytest that measures says meanwhile, past pytest's capture: it takes minutes."""
 
+import contextlib
 import sys
 from collections.abc import Callable
 
 import pytest
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress.base import Progress, Quiet, say_line
 from harness.run.progress.lines import PlainLines
-from harness.visible import one_line
 
 Say = Callable[[str], None]
 
@@ -18,12 +18,8 @@ def teller(config: pytest.Config) -> Say:
     capture = config.pluginmanager.getplugin("capturemanager")
 
     def say(line: str) -> None:
-        line = one_line(line)
-        if capture is None:
-            print(line, file=sys.stderr, flush=True)
-            return
-        with capture.global_and_fixture_disabled():
-            print(line, file=sys.stderr, flush=True)
+        with contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled():
+            say_line(line, sys.stderr)
 
     return say
 
