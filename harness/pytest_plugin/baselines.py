@@ -33,12 +33,15 @@ CellNames = Mapping[str, str]
 """What cells are called, by their keys."""
 
 
-def baselines(results: Path) -> dict[str, list[Run]]:
-    """The finished baselines below `results` by name, the newest run of each first. Raises StorageError."""
-    found: dict[str, list[Run]] = {}
+def baselines(results: Path) -> dict[str, list[Path]]:
+    """The finished baselines below `results` by name, the newest run of each first. Raises StorageError.
+
+    None is read whole: one that is damaged does not matter to the others.
+    """
+    found: dict[str, list[Path]] = {}
     for row in reversed(list_runs(results)):
         if row.status == "finished" and row.name is not None and row.name.startswith(PREFIX):
-            found.setdefault(row.name.removeprefix(PREFIX), []).append(load_run(row.path))
+            found.setdefault(row.name.removeprefix(PREFIX), []).append(row.path)
     return found
 
 
@@ -55,14 +58,14 @@ def baseline(rules: GateRules) -> list[Run]:
         raise UsageError(
             f"--gate-baseline: no baseline '{name}' in '{results}'; {known}; pytest --gate-save {name} makes it"
         )
-    newest = there[name][0]
-    refused = other_machine(newest.manifest.facts, rules.machine)
+    runs = [load_run(path) for path in there[name]]
+    refused = other_machine(runs[0].manifest.facts, rules.machine)
     if refused:
         raise UsageError(
             f"--gate-baseline: '{name}' cannot be compared with: the machine was another or in another state "
             f"({'; '.join(map(str, refused[:3]))}); save it anew, or use --gate-against, which needs nothing stored"
         )
-    return there[name]
+    return runs
 
 
 def saved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:

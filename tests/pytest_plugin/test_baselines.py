@@ -108,6 +108,16 @@ def test_the_newest_run_of_a_name_counts(suite: Suite) -> None:
     suite.run("--gate-baseline", "main").assert_outcomes(passed=1)
 
 
+def test_a_damaged_baseline_of_another_name_does_not_matter(suite: Suite) -> None:
+    saved(suite, "same")
+    suite.run("--gate-save", "damaged").assert_outcomes(passed=1)
+    (suite.results / list_runs(suite.results)[-1].run_id / "trials.jsonl").write_text("damaged\n\nmore\n")
+    suite.run("--gate-baseline", "main").assert_outcomes(passed=1)
+    result = suite.run("--gate-baseline", "damaged")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "trials.jsonl:1: not valid JSON" in text_of(result)
+
+
 def test_a_comparison_can_be_saved_under_another_name_at_once(suite: Suite) -> None:
     saved(suite, "same")
     suite.run("--gate-baseline", "main", "--gate-save", "next").assert_outcomes(passed=1)
