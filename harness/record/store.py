@@ -7,6 +7,7 @@ process writes it, `.lock`.
 import contextlib
 import os
 import secrets
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +30,7 @@ from harness.record.files import (
 )
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
-from harness.record.own_files import OWN_FILES
+from harness.record.own_files import OWN_FILES, TRACES
 from harness.record.packed import plain_file
 from harness.record.reading import (
     MANIFEST_NAME,
@@ -220,7 +221,9 @@ def _make_folders(path: Path) -> list[Path]:
 
 
 def _undo(path: Path, made: list[Path], log: str) -> None:
-    """Take back what a failed `create` made; a folder that another run uses meanwhile stays."""
+    """Take back what a failed `create` made, and the traces of trials without a record; a folder that another run uses
+    meanwhile stays."""
+    shutil.rmtree(path / TRACES, ignore_errors=True)
     with contextlib.suppress(OSError):
         for name in (MANIFEST_NAME, TRIALS_NAME, log, LOCK_NAME):
             (path / name).unlink(missing_ok=True)

@@ -114,6 +114,15 @@ def test_who_reads_a_manifest_while_it_is_updated_sees_the_old_one_whole(tmp_pat
     assert seen == manifest()
 
 
+def test_a_run_in_which_nothing_was_measured_is_taken_back_with_the_traces_of_its_trials(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        trace = store.path / "traces" / "cell-block-0-attempt-1" / "trial.xplane.pb"
+        trace.parent.mkdir(parents=True)
+        trace.write_bytes(b"profile")
+        store.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_run_ids_of_one_second_differ_and_carry_the_name() -> None:
     ids = {new_run_id("weak-scaling") for _ in range(20)}
     assert len(ids) > 15
