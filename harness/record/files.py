@@ -27,6 +27,8 @@ _LARGEST_LOCK = 64
 _MOST_LINKS = 40
 """As many as the kernel follows."""
 OF_KERNEL = "it is a file of the kernel"
+UNFINISHED = f".{'[0-9a-f]' * 16}.tmp"
+"""What matches the file that a process which is killed while it replaces one leaves beside that."""
 _LOCK_PATIENCE_S = 0.5
 """A reader that asks whether a run is live holds the lock for microseconds; a writer outwaits it."""
 

@@ -14,7 +14,7 @@ from harness.errors import HarnessError, StorageError, UsageError, not_one_of
 from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
 from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, whole_files, written_file
-from harness.record.files import FolderLock, replace_file, to_json
+from harness.record.files import UNFINISHED, FolderLock, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
@@ -104,7 +104,7 @@ def _locked(target: Path) -> Iterator[None]:
         lock = FolderLock(target)
     try:
         with _storage(target):
-            for left in target.glob(".*.part"):
+            for left in (*target.glob(".*.part"), *target.glob(UNFINISHED)):
                 left.unlink()
         yield
     finally:
