@@ -75,12 +75,12 @@ def measure(
 def _measure_limits(results: Path, quiet: bool) -> None:
     """As `doctor --limits --again`: the report of the run finds what is kept last."""
     from harness.environment import describe
-    from harness.record.limits import keep_sheet, make_place
+    from harness.record.limits import keep_newest, make_place
     from harness.run.limits import measure_limits
 
     make_place(results)
     record = measure_limits(describe())
-    path = keep_sheet(results, record)
+    path = keep_newest(results, record)
     if not quiet:
         print(f"what this machine can do at most: measured in {record.seconds:.0f} s, kept in {path}", file=sys.stderr)
 

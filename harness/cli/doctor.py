@@ -82,7 +82,7 @@ def _examine(machine: "Description", json_out: bool) -> int:
 
 def _limits(machine: "Description", results: Path, again: bool, json_out: bool) -> int:
     """The kept limits where they are still this machine's, else measured ones, which are kept."""
-    from harness.record.limits import keep_sheet, make_place
+    from harness.record.limits import keep_newest, make_place
     from harness.run.limits import measure_limits
 
     record = None if again else _current_limits(machine, results)
@@ -90,7 +90,7 @@ def _limits(machine: "Description", results: Path, again: bool, json_out: bool) 
         make_place(results)
         record = measure_limits(machine)
         _show(record, json_out)
-        path = keep_sheet(results, record)
+        path = keep_newest(results, record)
         said = f"measured in {record.seconds:.0f} s, kept in {path}"
     else:
         _show(record, json_out)

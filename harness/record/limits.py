@@ -3,8 +3,9 @@
 A file for each measurement, which is written whole and never changed. The newest of a machine is the one that counts.
 """
 
+import contextlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -24,6 +25,7 @@ LimitKind = Literal["products", "memory", "between_processes", "host_to_device",
 
 
 MACHINE_ID = r"^[0-9a-f]{12}$"
+_TIME = "%Y%m%dT%H%M%SZ"
 
 
 class ProcessLimit(RecordModel):
@@ -100,13 +102,18 @@ def make_place(results: Path) -> None:
         raise storage_error("make the results folder", results, error) from None
 
 
-def keep_sheet(results: Path, record: LimitsRecord | ProofRecord, page: str = "") -> Path:
+def keep_sheet(
+    results: Path, record: LimitsRecord | ProofRecord, page: str = "", after: datetime | None = None
+) -> Path:
     """Write the record, whole or not at all, as `limits-3f2a91c07d55-20261123T151009Z.json`; where it is.
 
-    A page goes beside it, with the end `.html`. Raises StorageError.
+    A page goes beside it, with the end `.html`. Where it was not made `after` that time, it is named a second later.
+    Raises StorageError.
     """
-    at = datetime.fromisoformat(record.created_utc).astimezone(UTC)
-    path = results / f"{record.sheet}-{record.machine_id}-{at:%Y%m%dT%H%M%SZ}.json"
+    at = datetime.fromisoformat(record.created_utc).astimezone(UTC).replace(microsecond=0)
+    if after is not None and at <= after:
+        at = after + timedelta(seconds=1)
+    path = results / f"{record.sheet}-{record.machine_id}-{at:{_TIME}}.json"
     files = {path: to_json(record, indent=1) + b"\n"}
     if page:
         files[path.with_suffix(".html")] = page.encode()
@@ -116,6 +123,16 @@ def keep_sheet(results: Path, record: LimitsRecord | ProofRecord, page: str = ""
         except OSError as error:
             raise storage_error("write", file, error) from None
     return path
+
+
+def keep_newest(results: Path, record: LimitsRecord) -> Path:
+    """Keep what was measured just now, so that it counts: a clock that ran ahead may have named another one later.
+    Raises StorageError."""
+    times = []
+    for kept in results.glob(f"limits-{record.machine_id}-*.json"):
+        with contextlib.suppress(ValueError):  # whatever a person calls a copy
+            times.append(datetime.strptime(f"{kept.stem[-16:]}+0000", f"{_TIME}%z"))
+    return keep_sheet(results, record, after=max(times, default=None))
 
 
 def limits_of(run: Run, results: Path) -> LimitsRecord | None:

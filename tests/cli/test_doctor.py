@@ -12,7 +12,7 @@ import pytest
 from harness.environment import Description
 from harness.environment.software import package_versions
 from harness.errors import Interrupted, StorageError
-from harness.record.limits import LimitsRecord, newest_limits
+from harness.record.limits import LimitsRecord, keep_sheet, make_place, newest_limits
 from harness.record.manifest import Machine
 from harness.record.proof import Proof, ProofRecord
 from tests.limits import MACHINE, limits
@@ -80,6 +80,17 @@ def test_again_measures_again_and_keeps_both(harness: Run, measured: list[Limits
         assert harness("doctor", "--limits", "--again", "--results", "mine")[0] == 0
     assert len(list((tmp_path / "mine").iterdir())) == 2
     assert newest_limits(tmp_path / "mine", MACHINE) == measured[1]
+
+
+def test_what_is_measured_again_counts_though_a_clock_that_ran_ahead_has_named_another_later(
+    harness: Run, measured: list[LimitsRecord], tmp_path: Path
+) -> None:
+    make_place(tmp_path / "results")
+    keep_sheet(tmp_path / "results", limits(created_utc="2027-11-10T23:59:59+00:00"))
+    (tmp_path / "results" / f"limits-{MACHINE}-1.json").touch()
+    for name in ("20271111T000000Z", "20271111T000001Z"):
+        assert f"limits-{MACHINE}-{name}.json" in harness("doctor", "--limits", "--again")[1]
+        assert newest_limits(tmp_path / "results", MACHINE) == measured[-1]
 
 
 @pytest.mark.parametrize("change", [{"cpu_usable_cores": 4}, {"package_keras": "2.0"}], ids=["cores", "a package"])
