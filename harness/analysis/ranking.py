@@ -7,8 +7,8 @@ is compared with it, and drops out when the best is ahead by more than the large
 by chance 1 time in 20: Hsu's comparison with the best, one-sided, by Dunnett's distribution of statistics that share
 the cell. So the cell that is truly fastest stays in with at least 95 % however many cells there are, and although the
 best was picked by its estimate. Variances are moderated (`estimates/layout.py`), but a cell that is noisier than the
-others drops out by its own alone. A cell stays in the set while one below it does. What it keeps and what it costs is
-simulated in `benchmarks/goals/best.py`.
+others drops out by its own alone. A cell stays in the set while one below it does that has an interval; one without
+stays by itself. What it keeps and what it costs is simulated in `benchmarks/goals/best.py`.
 
 **Whether distributing pays.** Every cell with more than one replica is compared with the fastest
 no-strategy cell of the workload, on one device or on the whole machine, which is what one would otherwise
@@ -73,7 +73,12 @@ class Place:
     not finished, of which nothing is judged."""
     trials_to_separate: int | None = None
     """Of a cell that cannot be told apart from the best: trials a cell that would, see `trials_to_separate`, of it and
-    of those below it in the set."""
+    of those below it in the set that have an interval."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is an interval of it against the best; of the best itself there need be none."""
+        return self.against_best is None or self.against_best.known
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ class Answer:
     tied_ids: tuple[str, ...]
     """Other cells that cannot be told apart from the best."""
     simplest_id: str | None
-    """Of the best and its ties the one with the fewest replicas and processes, no strategy before any strategy."""
+    """Of the best and its ties the one with the fewest replicas and processes, no strategy before any strategy. One of
+    which nothing is known is left out, unless that is so of every other cell."""
     simplest_distributed_id: str | None
     """The same of those with more than one replica."""
     base_id: str | None
@@ -116,7 +122,8 @@ def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[
     lowest: Place | None = None
     for position in range(len(ordered), 1, -1):
         place = _place(position, ordered, layout, lowest)
-        lowest = place if place.with_best else lowest
+        # of one good trial nothing is known: such a cell says nothing of those above it
+        lowest = place if place.with_best and place.compared else lowest
         places.append(place)
     best = [Place(1, cell_id, None, True) for cell_id in ordered[:1]]
     found = (*best, *reversed(places))
@@ -124,7 +131,7 @@ def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[
 
 
 def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place | None) -> Place:
-    """`lowest` is the next one below it that is in the set, without which it does not leave it."""
+    """`lowest` is the next one below it that was compared and is in the set, without which it does not leave it."""
     own, others = ordered[position - 1], [*ordered[: position - 1], *ordered[position:]]
     ratio = layout.ratio(own, ordered[0], own=True)
     limit = critical_value(ratio, len(others), layout.correlation(own, others), CONFIDENCE)
@@ -158,7 +165,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
     if not judged:
         verdict, paying = "not_judged", 0
     best = ordered[0] if ordered else None
-    fast = sorted((by_id[place.cell_id] for place in places if place.with_best), key=_simplicity)
+    fast = sorted((by_id[place.cell_id] for place in _to_choose_from(places)), key=_simplicity)
     simplest = next(iter(fast), None)
     simplest_distributed = next((cell for cell in fast if cell.cell.devices_in_sync > 1), None)
     return Answer(
@@ -177,6 +184,13 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         speed_up_shared=bool(distributed) and distributed[0].shared,
         more_trials=_trials_to_decide(layout, *compared) if verdict == "undecided" else None,
     )
+
+
+def _to_choose_from(places: Sequence[Place]) -> list[Place]:
+    """The set without the cells of which nothing is known; all of it where that is so of every other cell."""
+    within = [place for place in places if place.with_best]
+    compared = [place for place in within if place.compared]
+    return compared if any(place.compared for place in places[1:]) else within
 
 
 def _trials_to_decide(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> int | None:

@@ -7,6 +7,7 @@ from harness.analysis import summarise
 from harness.analysis.estimates.intervals import LogEstimate
 from harness.analysis.ranking import payoff_of, trials_to_separate
 from harness.record.trial import TrialRecord
+from tests.comparisons import scaled
 from tests.synthetic import failed, make_cell, make_run
 
 
@@ -43,6 +44,42 @@ def test_with_one_trial_each_nothing_can_be_told_apart() -> None:
     assert work.answer.verdict == "cannot_know"
     assert work.answer.throughput is not None
     assert not work.answer.throughput.known
+
+
+def one_by_one(record: TrialRecord) -> TrialRecord:
+    """As where one trial at a time is alive: none takes turns with another, and Welch's compares them."""
+    return record.model_copy(update={"group": f"{record.group}-{record.cell_id}"})
+
+
+def test_a_cell_of_one_good_trial_that_met_no_other_keeps_none_above_it_in_the_set() -> None:
+    cells = [make_cell("none", 1, 32), *(make_cell("mirrored", 2, batch) for batch in (32, 128, 512))]
+
+    def lost(record: TrialRecord) -> TrialRecord:
+        good = record.cell != cells[0] or record.block == 0
+        return one_by_one(record if good else failed(record, "crashed", "died"))
+
+    work = summarise(*make_run(cells, drift=0.004, faults=False, change=lost)).workloads[0]
+    assert work.answer.tied_ids == (cells[0].cell_id,), "nothing is known of it, and it is the slowest"
+    assert work.ranking[-1].cell_id == cells[0].cell_id
+    assert work.answer.simplest_id == work.answer.best_id, "it is not recommended either"
+
+
+def test_below_a_cell_of_one_good_trial_a_tie_of_several_still_keeps_those_above_it() -> None:
+    cells = [make_cell("mirrored", 2, batch) for batch in (512, 256, 128, 64)]
+
+    def lost(record: TrialRecord) -> TrialRecord:
+        place = cells.index(record.cell)
+        noisy = scaled(record, (0.3, 3.0, 0.5, 2.0)[record.block]) if place == 3 else record
+        good = place != 2 or record.block == 0
+        return one_by_one(noisy if good else failed(record, "crashed", "died"))
+
+    work = summarise(*make_run(cells, drift=0.004, faults=False, change=lost)).workloads[0]
+    assert [cell.cell_id for cell in work.ranking] == [cell.cell_id for cell in cells]
+    assert all(cell.place is not None and cell.place.with_best for cell in work.ranking)
+    second = work.ranking[1].place
+    assert second is not None
+    assert second.against_best is not None
+    assert (second.against_best.high or 1) < 1, "it would be out by its own interval"
 
 
 def test_groups_that_memory_made_are_compared_through_their_base() -> None:

@@ -12,6 +12,7 @@ from harness.report.export.rows import answer_row
 from harness.report.figures.ranking import ranking_figure
 from harness.report.tables.sweep import executed_words
 from harness.report.words.answer import answer_lines, answers
+from harness.report.words.brief import brief_lines
 from harness.report.words.exactness import ranking_note
 from harness.spec.cell import Cell, trained
 from tests.comparisons import scaled
@@ -334,6 +335,32 @@ def test_it_says_what_would_separate_the_cells_that_tie() -> None:
     work = summarise(*make_run(gpus())).workloads[0]
     for rival in answers(summarise(*make_run(gpus())))[0].rivals:
         assert rival.trials is None or rival.trials > work.ranking[0].measured.trials  # type: ignore[union-attr]
+
+
+def lost_but_one(cells: list[Cell]) -> Callable[[TrialRecord], TrialRecord]:
+    """Of the first cell one trial ended well, and no trial took turns with another."""
+
+    def change(record: TrialRecord) -> TrialRecord:
+        apart = record.model_copy(update={"group": f"{record.group}-{record.cell_id}"})
+        return failed(apart, "crashed", "died") if apart.cell == cells[0] and apart.block else apart
+
+    return change
+
+
+def test_a_cell_of_one_good_trial_is_said_to_be_uncompared_and_not_to_be_equal() -> None:
+    cells = [make_cell("none"), *(make_cell("mirrored", 2, batch) for batch in (32, 128, 512))]
+    made = make_run(cells, drift=0.004, faults=False, change=lost_but_one(cells))
+    text, glance = "\n".join(answer_lines(summarise(*made))), "\n".join(brief_lines(summarise(*made)))
+    for told in (text, glance):
+        assert "1 other cell has too few good trials to be compared." in told
+        assert "simplest" not in told
+    assert "affordable" not in text
+    assert "nothing can be told apart" not in text
+    noisy = make_run(cells, drift=0.004, noise=0.9, seed=3, faults=False, change=lost_but_one(cells))
+    [answer] = answers(summarise(*noisy))
+    assert len(answer.rivals) == 3
+    assert "1 other cell has too few good trials to be compared." in answer.separation
+    assert "take them as equal" not in answer.separation
 
 
 def test_how_long_that_takes_is_said_where_it_is_known() -> None:

@@ -155,7 +155,6 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         return AnswerText(work.workload.label, f"Nothing was measured: {none} ended well.", "", "", ())
     if models := fed_models(work):
         return _of_pipelines(work, models, block_s)
-    tied = rivals(work)
     return AnswerText(
         workload=work.workload.label,
         headline=headline_words(work),
@@ -167,14 +166,14 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         ),
         ties=ties_words(work),
         figures=tuple(_figures(work, answer.throughput)),
-        rivals=tied,
-        separation=separation_words(tied, block_s),
+        rivals=rivals(work),
+        separation=separation_words(work, block_s),
     )
 
 
 def _of_pipelines(work: WorkloadSummary, models: tuple[FedModel, ...], block_s: float | None) -> AnswerText:
     """What the input of each model leaves it, the tightest first."""
-    tied, (first, *more) = rivals(work), lines_of(work)
+    first, *more = lines_of(work)
     return AnswerText(
         workload=work.workload.label,
         headline=headline_of(models),
@@ -183,8 +182,8 @@ def _of_pipelines(work: WorkloadSummary, models: tuple[FedModel, ...], block_s: 
         sentences=tuple(filter(None, (*more, left_out_words(work)))),
         ties=ties_words(work),
         figures=tuple(Figure(*figure) for figure in model_figures(models)),
-        rivals=tied,
-        separation=separation_words(tied, block_s),
+        rivals=rivals(work),
+        separation=separation_words(work, block_s),
     )
 
 

@@ -10,6 +10,7 @@ from harness.report.words.answer import AnswerText, answers, failed_words, keys_
 from harness.report.words.caveats import useless_words
 from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
 from harness.report.words.own import own_lines
+from harness.report.words.separation import uncompared, uncompared_words
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
 from harness.visible import plural, printable
 
@@ -141,19 +142,19 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
 def _ties(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and the simplest of them; where distributing pays, that distributes."""
     answer = work.answer
-    count = len(answer.tied_ids)
+    count, few = len(answer.tied_ids) - uncompared(work), uncompared_words(work)
     if not work.judged:
         return ""
     if not count:
-        return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
+        return few or ("Every other cell is slower beyond doubt." if len(work.ranking) > 1 else "")
     tie = "1 other cell ties with it" if count == 1 else f"{count} others tie with it"
     distributes = answer.verdict == "pays" and answer.simplest_distributed_id is not None
     simplest, which = answer.simplest_id, "the simplest"
     if distributes and answer.simplest_distributed_id != answer.simplest_id:
         simplest, which = answer.simplest_distributed_id, "the simplest that distributes"
     if simplest is None or simplest == answer.best_id:
-        return f"{tie}; the fastest is itself {which}."
-    return f"{tie}; {which}: {_name(work, _cell(work, simplest))}."
+        return f"{tie}; the fastest is itself {which}. {few}".rstrip()
+    return f"{tie}; {which}: {_name(work, _cell(work, simplest))}. {few}".rstrip()
 
 
 def _unproved(work: WorkloadSummary) -> str:

@@ -82,18 +82,38 @@ def one_replica_words(work: WorkloadSummary) -> str:
     return f"{words}{risk} ({share(against)} of the fastest)."
 
 
-def separation_words(tied: Sequence[Rival], block_s: float | None) -> str:
-    """What would separate them from the fastest; empty when there is nothing to separate."""
-    if not tied:
-        return ""
-    needed = sorted(rival.trials for rival in tied if rival.trials)
-    if not needed and not any(rival.known for rival in tied):
+def separation_words(work: WorkloadSummary, block_s: float | None) -> str:
+    """What would separate the rivals from the fastest; empty when there is nothing to separate."""
+    tied = rivals(work)
+    known = [rival for rival in tied if rival.known]
+    if tied and len(tied) - len(known) == len(work.ranking) - 1:
         return "With one trial a cell nothing can be told apart: --trials 3 or more."
+    return " ".join(filter(None, (_of_known(known, len(tied), block_s), uncompared_words(work))))
+
+
+def uncompared(work: WorkloadSummary) -> int:
+    """How many cells are in the set because nothing is known of them; 0 where nothing is known of any."""
+    count = sum(not rival.known for rival in rivals(work))
+    return 0 if count == len(work.ranking) - 1 else count
+
+
+def uncompared_words(work: WorkloadSummary) -> str:
+    """The same in a sentence; empty where there is none."""
+    count = uncompared(work)
+    be = "has" if count == 1 else "have"
+    return f"{plural(count, 'other cell')} {be} too few good trials to be compared." if count else ""
+
+
+def _of_known(known: Sequence[Rival], tied: int, block_s: float | None) -> str:
+    """What would separate those of the `tied` of which something is known."""
+    if not known:
+        return ""
+    needed = sorted(rival.trials for rival in known if rival.trials)
     if not needed:
         return "No affordable number of trials would tell them from the fastest: choose the simplest."
     within = [trials for trials in needed if trials <= AFFORDABLE] or needed[:1]
-    most, equal = within[-1], len(tied) - len(needed)
-    which = "it" if len(tied) == 1 else "all" if len(within) == len(tied) else f"{len(within)} of the {len(tied)}"
+    most, equal = within[-1], len(known) - len(needed)
+    which = "it" if tied == 1 else "all" if len(within) == tied else f"{len(within)} of the {tied}"
     lasts = f", {_duration(most * block_s)} here" if block_s is not None else ""
     text = (
         f"What would separate {which} from the fastest: about {plural(most, 'trial')} a cell (--trials {most}{lasts}), "
