@@ -109,6 +109,35 @@ def test_what_precision_gains_is_no_gain_of_distributing_where_its_base_case_fai
     assert "chosen as the best of" not in both, "only that of float32 is compared with no strategy of float32"
 
 
+def no_base_in_half(record: TrialRecord) -> TrialRecord:
+    """In float32 distributing does not pay; two replicas in bfloat16 are the fastest, and its base case died."""
+    cell = trained(record.cell)
+    if cell.precision == "float32":
+        return scaled(record, 1.0 if cell.is_base else 4.0)
+    return failed(record, "crashed", "signal 11") if cell.is_base else scaled(record, 0.1)
+
+
+def half_and_whole(device: str = "gpu") -> list[Cell]:
+    return [
+        make_cell(*of, device=device, precision=precision)
+        for of in (("none",), ("mirrored", 2))
+        for precision in ("float32", "mixed_bfloat16")
+    ]
+
+
+def test_not_to_distribute_is_no_headline_of_a_cell_that_distributes() -> None:
+    text = said(half_and_whole(), faults=False, change=no_base_in_half)
+    assert "o not distribute" not in text
+    assert re.match(
+        r"Mirrored, 2 replicas, [^\n]*mixed_bfloat16, [^\n]*, [\d,]+ examples/s ± [\d.]+ % in these minutes: in float32 "
+        r"distributing does not pay, and in mixed_bfloat16 no cell without a strategy is ranked\.\n",
+        text,
+    )
+    assert "Distributing does not pay in float32: the best there (mirrored, 2 replicas, batch 32 a replica, " in text
+    virtual = said(half_and_whole("virtual-cpu"), faults=False, change=no_base_in_half)
+    assert "On these virtual devices distributing does not pay in float32: the best there (" in virtual
+
+
 def test_the_whole_machine_of_another_precision_does_not_stand_for_that_of_the_fastest_base() -> None:
     half = {"precision": "mixed_bfloat16"}
     whole = make_cell(intra_op_threads=2)

@@ -1,5 +1,6 @@
 """The answer at a glance, which a sweep ends with."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from harness.analysis import summarise
 from harness.record.reading import load_run
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, trained
 from tests.comparisons import scaled
+from tests.report.test_answer import half_and_whole, no_base_in_half
 from tests.report.test_golden import RUNS
 from tests.synthetic import default_cells, make_cell, make_run, unproved
 
@@ -78,6 +80,21 @@ def test_a_throughput_that_is_not_known_is_told_with_how_to_know_it() -> None:
     assert remedy in answer_lines(wide)
     known = summarise(*make_run([make_cell()], blocks=2, drift=0.01))
     assert "--trials" not in " ".join([*brief_lines(known), *answer_lines(known)])
+
+
+def test_what_distributing_comes_to_is_said_of_its_base_case_where_another_cell_is_the_fastest() -> None:
+    first, second, *_ = brief(half_and_whole(), faults=False, change=no_base_in_half)
+    assert first.startswith("Fastest: mirrored ×2 b32 mixed_bfloat16, ")
+    assert re.fullmatch(
+        r"In float32 distributing does not pay: mirrored ×2 b32, float32 has 0\.\d+× \[[\d. –]+\] no strategy "
+        r"\(float32\)\.",
+        second,
+    )
+    cells = [make_cell(), make_cell("one_device"), make_cell("mirrored", 2)]
+    slow = {"none": 1.0, "one_device": 0.5, "mirrored": 8.0}
+    first, second, *_ = brief(cells, faults=False, change=lambda it: scaled(it, slow[trained(it.cell).strategy]))
+    assert first.startswith("Do not distribute: one_device ×1 b32, ")
+    assert re.match(r"Distributed, at best 0\.\d+× \[[\d. –]+\] no strategy: mirrored ×2 b32", second)
 
 
 def test_what_is_unproved_is_told_in_the_line_of_what_is_wrong() -> None:

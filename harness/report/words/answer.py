@@ -10,7 +10,15 @@ from harness.analysis.collectives import of_collectives
 from harness.analysis.pipelines import FedModel, fed_models
 from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
 from harness.report.words.collectives import collective_lines
-from harness.report.words.headline import as_run, default_words, headline_words, varying, without_strategy
+from harness.report.words.headline import (
+    as_run,
+    by_base,
+    default_words,
+    fastest_distributes,
+    headline_words,
+    varying,
+    without_strategy,
+)
 from harness.report.words.over import has_whole_machine
 from harness.report.words.pipelines import headline_of, lines_of, model_figures
 from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
@@ -257,6 +265,10 @@ def _verdict(work: WorkloadSummary) -> str:
             return f"{where}istributing pays: {best} {against}; {gain}."
         case "beats_one_device":
             return f"Whether distributing pays is unknown: {best} {against}, but {_NO_WHOLE}."
+        case "do_not_distribute" if fastest_distributes(work):
+            has, lacks = by_base(work)
+            no_base = f"in {lacks} no cell without a strategy is ranked"
+            return f"{where}istributing does not pay in {has}: the best there ({distributed}) has {against}; {no_base}."
         case "do_not_distribute":
             return f"{'On these virtual devices do' if is_virtual(work) else 'Do'} not distribute: {best} {against}."
         case "undecided":

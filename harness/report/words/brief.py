@@ -8,7 +8,14 @@ from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
 from harness.report.words.caveats import useless_words
-from harness.report.words.headline import default_words, headline_words, throughput_words, without_strategy
+from harness.report.words.headline import (
+    by_base,
+    default_words,
+    fastest_distributes,
+    headline_words,
+    throughput_words,
+    without_strategy,
+)
 from harness.report.words.own import own_lines
 from harness.report.words.separation import uncompared, uncompared_words
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
@@ -105,7 +112,7 @@ def _first(work: WorkloadSummary) -> str:
     words = f"{_name(work, best)}, {throughput_words(best)}"
     if not work.judged:
         return f"{NOT_JUDGED} The highest throughput so far: {words}."
-    if answer.verdict == "do_not_distribute":
+    if answer.verdict == "do_not_distribute" and not fastest_distributes(work):
         return f"Do not distribute: {words}."
     if answer.verdict == "pays" and answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
         return f"Distribute: {words}, {ratio(answer.speed_up)} {without_strategy(work)}."
@@ -130,8 +137,11 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
         case "beats_one_device":
             alone = "one device, but no strategy on all cores was not measured"
             return f"Whether distributing pays is unknown: {has}{size} {alone}."
+        case "do_not_distribute" if fastest_distributes(work):
+            return f"In {by_base(work)[0]} distributing does not pay: {best} has {size} {without_strategy(work)}."
         case "do_not_distribute":
-            return f"Distributed, at best {size} of that: {best}."
+            over = "of that" if answer.best_id == answer.base_id else without_strategy(work)
+            return f"Distributed, at best {size} {over}: {best}."
         case "undecided":
             more = f"; about {answer.more_trials} trials a cell would decide it" if answer.more_trials else ""
             return f"Whether distributing pays is undecided: {has}{size} {without_strategy(work)}{more}."

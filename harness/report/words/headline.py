@@ -15,6 +15,10 @@ def headline_words(work: WorkloadSummary) -> str:
     match answer.verdict:
         case "not_judged":
             return NOT_JUDGED
+        case "do_not_distribute" if fastest_distributes(work):
+            has, lacks = by_base(work)
+            no_base = f"in {lacks} no cell without a strategy is ranked"
+            return f"{sentence(words)}: in {has} distributing does not pay, and {no_base}."
         case "do_not_distribute":
             return f"Do not distribute: {words}."
         case "pays" if answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
@@ -50,6 +54,19 @@ def without_strategy(work: WorkloadSummary) -> str:
     words = f"no strategy on all {base.all_cores} cores" if base.all_cores > 1 else "no strategy"
     told = [value_words(base.cell, key) for key in varying(work)]
     return f"{words} ({', '.join(told)})" if told else words
+
+
+def fastest_distributes(work: WorkloadSummary) -> bool:
+    """Whether the fastest cell does: where distributing does not pay, one that had no base case to be held against."""
+    return any(cell.cell_id == work.answer.best_id and cell.trials.cell.devices_in_sync > 1 for cell in work.ranking)
+
+
+def by_base(work: WorkloadSummary) -> tuple[str, str]:
+    """What `varying` names, in words: (values of which a cell without a strategy is ranked, those of which none is)."""
+    keys, cells = varying(work), [cell.trials.cell for cell in work.ranking]
+    told = [(cell.is_base, ", ".join(value_words(cell, key) for key in keys)) for cell in cells]
+    has = dict.fromkeys(words for is_base, words in told if is_base)
+    return listed(has), listed(dict.fromkeys(words for _, words in told if words not in has))
 
 
 def default_words(work: WorkloadSummary, cell: CellSummary) -> str:
