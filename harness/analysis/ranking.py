@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.dunnett import critical_value
-from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate
+from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.estimates.selection import fastest_over, limits_over
 from harness.spec.cell import Cell
@@ -104,12 +104,15 @@ class Answer:
     """Distributed cells faster than the base at a false discovery rate of 5 %."""
     distributed: int
     """Distributed cells that were compared: those of whose precision and XLA some no-strategy cell is ranked."""
+    unsure: int
+    """Of these, those of which it is not known by themselves whether they are faster or slower than the base."""
     shared: bool
     """Replicas of some distributed cell shared processors: it shows overhead, not hardware scaling."""
     speed_up_shared: bool
     """The same of the very cell that `speed_up` is about."""
     more_trials: int | None
-    """When undecided: trials in all that an interval as wide as the difference would need, if that is known."""
+    """When undecided: trials in all that an interval as wide as the difference would need, if that is known: that of
+    the speed-up, or, where the best is slower beyond doubt, that of the unsure cell that needs the most."""
 
 
 def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[Place, ...]:
@@ -162,8 +165,13 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
     if ratios:
         speed_up = fastest_over(layout, *compared)
     verdict, paying = _payoff(ratios, speed_up, base, ordered)
+    unsure = [ratio for ratio in ratios if not _differs(ratio)]
     if not judged:
-        verdict, paying = "not_judged", 0
+        verdict, paying, unsure = "not_judged", 0, []
+    more = None
+    if verdict == "undecided":
+        slower = speed_up is not None and speed_up.high is not None and speed_up.high < 1
+        more = _trials_of_all(unsure) if slower else _trials_to_decide(layout, *compared)
     best = ordered[0] if ordered else None
     fast = sorted((by_id[place.cell_id] for place in _to_choose_from(places)), key=_simplicity)
     simplest = next(iter(fast), None)
@@ -180,9 +188,10 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         verdict=verdict,
         paying=paying,
         distributed=len(ratios),
+        unsure=len(unsure),
         shared=any(cell.shared for cell in every),
         speed_up_shared=bool(distributed) and distributed[0].shared,
-        more_trials=_trials_to_decide(layout, *compared) if verdict == "undecided" else None,
+        more_trials=more,
     )
 
 
@@ -197,6 +206,19 @@ def _trials_to_decide(layout: Layout, cells: Sequence[str], bases: Sequence[str]
     """The trials after which the interval of the speed-up would leave 1 out."""
     ratio, (below, above) = layout.ratio(cells[0], bases[0]), limits_over(layout, cells, bases)
     return trials_to_separate(ratio, below if ratio.mean > 0 else above)
+
+
+def _trials_of_all(ratios: Sequence[LogEstimate]) -> int | None:
+    """Trials after which each would differ from 1 by itself; once all do, correction for their number does nothing."""
+    limits = [t_quantile(ratio.degrees_of_freedom) if ratio.degrees_of_freedom else None for ratio in ratios]
+    needed = [trials_to_separate(ratio, limit) for ratio, limit in zip(ratios, limits, strict=True)]
+    known = [trials for trials in needed if trials is not None]
+    return max(known, default=None) if len(known) == len(ratios) else None
+
+
+def _differs(ratio: LogEstimate) -> bool:
+    p = ratio.p_value()
+    return p is not None and p <= ALPHA
 
 
 def _payoff(

@@ -69,7 +69,7 @@ DIGESTS = {
     "csv": "d3bd23afa63e2113",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "7d0a1a2145900a91",
+    "json": "569c9dab361b1c07",
     "markdown": "221eadef14d38c63",
     "pytest-benchmark": "03040b44f6b327e5",
     "windows": "eb25ef44a5f39396",

@@ -292,12 +292,18 @@ def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:
 def _undecided(work: WorkloadSummary, speed_up: Interval) -> str:
     """Why, and what would decide it."""
     answer = work.answer
-    low, high = speed_up.low or 0.0, speed_up.high or math.inf
     corrected = f", undecided when corrected for {answer.distributed} comparisons"
-    why = corrected if low > 1 or high < 1 else _left_out(work)
+    why = corrected if (speed_up.low or 0.0) > 1 else _left_out(work)
+    if is_slower(work):
+        why = f"; it is slower, but of {answer.unsure} of {answer.distributed} distributed cells that is not known"
     if not answer.more_trials:
         return f"{why}."
     return f"{why}; about {answer.more_trials} trials a cell would decide it, if the difference is real."
+
+
+def is_slower(work: WorkloadSummary) -> bool:
+    """Whether the best distributed cell is slower beyond doubt."""
+    return work.answer.speed_up is not None and (work.answer.speed_up.high or math.inf) < 1
 
 
 def _left_out(work: WorkloadSummary) -> str:

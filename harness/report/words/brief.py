@@ -6,7 +6,15 @@ from pathlib import Path
 
 from harness.analysis import CellSummary, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.report.words.answer import AnswerText, answers, failed_words, keys_apart, rankings_words, unfinished_words
+from harness.report.words.answer import (
+    AnswerText,
+    answers,
+    failed_words,
+    is_slower,
+    keys_apart,
+    rankings_words,
+    unfinished_words,
+)
 from harness.report.words.caveats import useless_words
 from harness.report.words.headline import (
     by_base,
@@ -144,7 +152,8 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
             return f"Distributed, at best {size} {over}: {best}."
         case "undecided":
             more = f"; about {answer.more_trials} trials a cell would decide it" if answer.more_trials else ""
-            return f"Whether distributing pays is undecided: {has}{size} {without_strategy(work)}{more}."
+            unsure = f", and {answer.unsure} of {answer.distributed} may not be slower" if is_slower(work) else ""
+            return f"Whether distributing pays is undecided: {has}{size} {without_strategy(work)}{unsure}{more}."
         case _:
             return "Whether distributing pays cannot be known from one trial a cell: use --trials 3."
 
