@@ -10,7 +10,7 @@ from harness.report.page.trials.detail import MOST_LETTERS
 from harness.report.tables.sweep import failed_table
 from harness.report.words.problems import explained, remarks
 from tests.report.test_page import Page
-from tests.synthetic import failed, make_cell, make_run
+from tests.synthetic import NCCL_REASON, TPU_REASON, failed, make_cell, make_run, warming
 
 CELLS = [make_cell("mirrored", 2, 8 * number) for number in range(1, 81)]
 
@@ -67,6 +67,59 @@ def test_more_reasons_than_a_page_can_set_apart_are_rows_of_a_table_and_none_is_
     assert f"{len(CELLS) - MOST_REASONS} more reasons, a row each" in words
     for cell in CELLS:
         assert f"cannot open shard {cell.batch_size}" in words
+
+
+MORE_GPUS = "fewer --replicas or --workers here, or more GPUs"
+NO_NCCL = "NCCL needs GPUs: leave nccl out of --cross-device-op here, or measure on GPUs (--device gpu)"
+NO_TPU = "leave tpu out of --strategy here, or name a TPU with --tpu"
+LEFT_OUT = "leave it out of the sweep here; doctor says what this machine can run"
+
+
+@pytest.mark.parametrize(
+    ("reason", "todo"),
+    [
+        (
+            "2 processes on this host need a GPU each, since NCCL refuses two on one, and PyTorch finds 1",
+            MORE_GPUS,
+        ),
+        ("2 replicas need a GPU each, and JAX finds 1", MORE_GPUS),
+        ("2 replicas need 2 GPUs besides the 2 of other processes on its host, and TensorFlow finds 3", MORE_GPUS),
+        (
+            "two processes have got the same GPU, which NCCL refuses: give each host's only once",
+            "give each process of a host a GPU of its own",
+        ),
+        (
+            "8 replicas need as many TPU cores, and TensorFlow finds 4",
+            "fewer --replicas here, or a TPU with more cores",
+        ),
+        (NCCL_REASON, NO_NCCL),
+        ("cross_device_op 'nccl' reduces between NVIDIA GPUs, and the workers' devices are 'virtual-cpu'", NO_NCCL),
+        ("cross_device_op 'nccl' reduces only: TensorFlow gathers with it as with reduction_to_one_device", LEFT_OUT),
+        (TPU_REASON, NO_TPU),
+        ("model: 'lm' masks its output: each replica takes the mean of what its own share has left", LEFT_OUT),
+        (
+            "TensorFlow finds no GPU: this build of TensorFlow has no GPU support",
+            "measure where there are GPUs, or leave it out of the sweep here",
+        ),
+    ],
+)
+def test_what_to_do_about_what_cannot_run_is_about_what_is_lacking(reason: str, todo: str) -> None:
+    [entry] = explained(
+        summarise(*make_run(CELLS[:1], blocks=1, change=lambda record: failed(record, "unsupported", reason)))
+    )
+    assert entry.remedy == todo
+
+
+@pytest.mark.parametrize("windows", [10, 80])
+def test_windows_that_become_longer_are_told_without_a_number_of_windows_that_may_be_fewer(windows: int) -> None:
+    cells = [make_cell(), *(make_cell("mirrored", n) for n in (1, 2, 3))]
+
+    def longer(record: TrialRecord) -> TrialRecord:
+        return warming(record, -0.3) if record.cell == cells[3] else record
+
+    made = make_run(cells, faults=False, windows=windows, change=longer)
+    [remedy] = {found.remedy for found in remarks(summarise(*made)) if "length of a trial" in found.remedy}
+    assert remedy.endswith("look for what it accumulates, and use more --windows")
 
 
 @pytest.mark.parametrize(("steps", "told"), [(1, "3.9 times as long, for one step is"), (2, "3.9 times as long")])

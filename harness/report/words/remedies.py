@@ -1,5 +1,7 @@
 """What to do about a trial that did not end well, by how it ended and what it said."""
 
+import re
+
 from harness.analysis import Problem
 
 _OF_CHECK = {
@@ -24,10 +26,17 @@ _OF_STATUS = {
     "missing": "--resume RUN runs it",
 }
 _UNSUPPORTED = (
-    ("nccl", "NCCL needs GPUs: leave nccl out of --cross-device-op here, or measure on GPUs (--device gpu)"),
-    ("tpu", "leave tpu out of --strategy here, or name a TPU with --tpu"),
-    ("gpu", "measure where there are GPUs, or leave it out of the sweep here"),
+    (r"need (a GPU each|\d+ GPUs)\b.* finds \d", "fewer --replicas or --workers here, or more GPUs"),
+    (r"\bgot the same GPU\b", "give each process of a host a GPU of its own"),
+    (r"need as many TPU cores\b.* finds \d", "fewer --replicas here, or a TPU with more cores"),
+    (
+        r"'NcclAllReduce'|'nccl' (reduces between|takes a card)",
+        "NCCL needs GPUs: leave nccl out of --cross-device-op here, or measure on GPUs (--device gpu)",
+    ),
+    (r"\btpu\b", "leave tpu out of --strategy here, or name a TPU with --tpu"),
+    (r"\bgpus?\b", "measure where there are GPUs, or leave it out of the sweep here"),
 )
+"""By what the reason says, whatever its case; the first that it says."""
 LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
 
 
@@ -37,9 +46,9 @@ def remedy(problem: Problem) -> str:
         told = [_OF_CHECK[name] for name in problem.failed_checks if name in _OF_CHECK]
         return told[0] if told else "do not train with it"
     if problem.status == "unsupported":
-        reason = problem.reason.lower()
         other = "leave it out of the sweep here; doctor says what this machine can run"
-        return next((words for word, words in _UNSUPPORTED if word in reason), other)
+        found = (words for says, words in _UNSUPPORTED if re.search(says, problem.reason, re.IGNORECASE))
+        return next(found, other)
     return _OF_STATUS[problem.status]
 
 
@@ -47,4 +56,4 @@ def trend_remedy(change: float) -> str:
     """What to do about windows that become shorter (`change` < 0) or longer in the course of a trial."""
     if change < 0:
         return "raise --max-warmup: its throughput includes warm-up"
-    return "its throughput falls with the length of a trial: look for what it accumulates, and use --windows 50"
+    return "its throughput falls with the length of a trial: look for what it accumulates, and use more --windows"
