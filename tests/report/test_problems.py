@@ -3,6 +3,7 @@
 import pytest
 
 from harness.analysis import summarise
+from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.page.report import render
 from harness.report.page.sections.wrong import MOST_REASONS
@@ -10,7 +11,7 @@ from harness.report.page.trials.detail import MOST_LETTERS
 from harness.report.tables.sweep import failed_table
 from harness.report.words.problems import explained, remarks
 from tests.report.test_page import Page
-from tests.synthetic import NCCL_REASON, TPU_REASON, failed, make_cell, make_run, warming
+from tests.synthetic import NCCL_REASON, RUN_ID, TPU_REASON, failed, make_cell, make_run, warming
 
 CELLS = [make_cell("mirrored", 2, 8 * number) for number in range(1, 81)]
 
@@ -108,6 +109,28 @@ def test_what_to_do_about_what_cannot_run_is_about_what_is_lacking(reason: str, 
         summarise(*make_run(CELLS[:1], blocks=1, change=lambda record: failed(record, "unsupported", reason)))
     )
     assert entry.remedy == todo
+
+
+def stopped_once(status: str) -> tuple[RunManifest, list[TrialRecord]]:
+    """A trial of the first cell was interrupted, and run again where the run has finished."""
+    manifest, trials = make_run([make_cell(), make_cell("mirrored", 2)], faults=False, status=status)
+    first = next(trial for trial in trials if trial.cell == manifest.cells[0])
+    kept = [failed(first, "interrupted", "interrupted before it was complete", phase="steady")]
+    again = [first.model_copy(update={"attempt": 2, "group": "again"})] if status == "finished" else []
+    return manifest, [*kept, *again, *(trial for trial in trials if trial is not first)]
+
+
+def test_a_trial_that_was_interrupted_and_run_again_is_nothing_wrong() -> None:
+    summary = summarise(*stopped_once("finished"))
+    assert explained(summary) == ()
+    assert [found.text for found in remarks(summary)] == []
+
+
+def test_an_interrupted_trial_of_an_unfinished_run_is_run_again_by_the_name_of_the_run() -> None:
+    summary = summarise(*stopped_once("interrupted"))
+    [entry] = explained(summary)
+    assert (entry.status, entry.remedy) == ("interrupted", f"--resume {RUN_ID} runs it")
+    assert "Trials that did not end well; the throughput is of the rest" not in [one.text for one in remarks(summary)]
 
 
 @pytest.mark.parametrize("windows", [10, 80])

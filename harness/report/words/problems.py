@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from harness.analysis import CellSummary, Problem, RunSummary
 from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
-from harness.report.words.remedies import LOST, remedy, trend_remedy
+from harness.report.words.remedies import LOST, remedy, resumed, trend_remedy
 from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, significant
 from harness.visible import plural, printable
 
@@ -25,6 +25,7 @@ _CHECK_WORDS = {
 }
 OTHER_LENGTH = 1.5
 """From this factor on windows are told to be of another length than most."""
+_NOT_LOST = ("unproved", "interrupted")
 _ORDER = ("wrong_result", "crashed", "timeout", "out_of_memory", "interrupted", "unsupported", "missing")
 
 
@@ -59,20 +60,24 @@ class Remark:
 
 
 def explained(summary: RunSummary) -> tuple[Explained, ...]:
-    """All trials that were not measured and all cells that never ran, one entry a reason, the worst first."""
+    """All trials that were not measured and all cells that never ran, one entry a reason, the worst first.
+
+    Of a run that has finished no trial that was interrupted: it was run again.
+    """
+    left_out = _NOT_LOST if summary.judged else ("unproved",)
     grouped: defaultdict[Problem, list[tuple[Problem, str]]] = defaultdict(list)
     names = {cell_id: printable(name) for cell_id, name in summary.names.items()}
     for cell in summary.cells:
         for problem in cell.trials.problems:
             # how many trials differs from cell to cell, and stacks from process to process, for one reason
             key = replace(problem, trials=0, evidence=None)
-            if problem.status != "unproved":
+            if problem.status not in left_out:
                 grouped[key].append((problem, f"{names[cell.cell_id]} ({_of_trials(problem.trials, cell)})"))
-    entries = [_explain(key, found) for key, found in grouped.items()]
+    entries = [_explain(key, found, summary.run_id) for key, found in grouped.items()]
     missing = tuple(names[cell.cell_id] for cell in summary.cells if cell.trials.status == "missing")
     if missing:
         heading, meaning = STATUS_WORDS["missing"], STATUS_MEANING["missing"]
-        told = f"--resume {summary.run_id} runs it"
+        told = resumed(summary.run_id)
         entries.append(Explained("missing", heading, meaning, missing, "no trial is recorded", remedy=told))
     return tuple(sorted(entries, key=lambda entry: _ORDER.index(entry.status)))
 
@@ -100,7 +105,7 @@ def _of_trials(count: int, cell: CellSummary) -> str:
     return f"{count} of {plural(cell.trials.trials, 'trial')}"
 
 
-def _explain(problem: Problem, found: Sequence[tuple[Problem, str]]) -> Explained:
+def _explain(problem: Problem, found: Sequence[tuple[Problem, str]], run_id: str) -> Explained:
     """`problem` is what those of all its cells share."""
     where = f" in phase '{problem.phase}'" if problem.phase else ""
     evidence = [one.evidence for one, _ in found if one.evidence]
@@ -114,7 +119,7 @@ def _explain(problem: Problem, found: Sequence[tuple[Problem, str]]) -> Explaine
         details=tuple((_CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
         evidence=long_text(evidence[0]) if evidence else "",
         other_evidence=sum(other != evidence[0] for other in evidence),
-        remedy=remedy(problem),
+        remedy=remedy(problem, run_id),
     )
 
 
@@ -141,8 +146,8 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
     for problem in cell.trials.problems:
         if problem.status == "unproved" and cell.trials.unproved is not None:
             words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"
-            yield words, _of_trials(problem.trials, cell), remedy(problem)
-    if lost := sum(problem.trials for problem in cell.trials.problems if problem.status != "unproved"):
+            yield words, _of_trials(problem.trials, cell), remedy(problem, summary.run_id)
+    if lost := sum(problem.trials for problem in cell.trials.problems if problem.status not in _NOT_LOST):
         yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
     missing = cell.trials.planned - cell.trials.trials
     if missing > 0:

@@ -22,8 +22,6 @@ _OF_STATUS = {
     "memory at the same time",
     "timeout": "the stacks say where it stood; --timeout SECONDS gives it more time",
     "crashed": "the output says what it died of; sweep this cell alone to see whether it dies again",
-    "interrupted": "--resume RUN runs it",
-    "missing": "--resume RUN runs it",
 }
 _UNSUPPORTED = (
     (r"need (a GPU each|\d+ GPUs)\b.* finds \d", "fewer --replicas or --workers here, or more GPUs"),
@@ -40,8 +38,15 @@ _UNSUPPORTED = (
 LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
 
 
-def remedy(problem: Problem) -> str:
-    """One clause that says what to do."""
+def resumed(run_id: str) -> str:
+    """What to do about what the run has not got yet."""
+    return f"--resume {run_id} runs it"
+
+
+def remedy(problem: Problem, run_id: str) -> str:
+    """One clause that says what to do about a problem of a run."""
+    if problem.status == "interrupted":
+        return resumed(run_id)
     if problem.status == "wrong_result":
         told = [_OF_CHECK[name] for name in problem.failed_checks if name in _OF_CHECK]
         return told[0] if told else "do not train with it"
