@@ -105,6 +105,8 @@ class CellTrials:
     """Usable cores, of a cell without a strategy that had all of them where virtual devices share them; else 0."""
     gpus: GpuWindows | None = None
     """What its GPUs did in the windows of its measured trials; None where none was read."""
+    again: int = 0
+    """Trials recorded beyond those that the plan has of their blocks, such as of one that was interrupted."""
 
     @functools.cached_property
     def cell_id(self) -> str:
@@ -123,6 +125,11 @@ class CellTrials:
         """Trials recorded, however they ended."""
         return sum(self.counts.values())
 
+    @property
+    def not_run(self) -> int:
+        """Planned trials of which there is no record."""
+        return max(0, self.planned - self.trials + self.again)
+
 
 def read_cell(
     cell: Cell,
@@ -131,12 +138,13 @@ def read_cell(
     pilot_blocks: int | None = None,
     cores: object = None,
     trend: float | None = None,
+    again: int = 0,
 ) -> CellTrials:
     """Everything about one cell that its own trials tell, with the `trend` that all trials of the run showed.
 
     `pilot_blocks` is the number of blocks of the first stage where a second was planned from its
     variance: the interval then keeps the first stage's s0 and t (Stein). `cores` are those that the machine's facts
-    call usable, of whatever type those are.
+    call usable, of whatever type those are. `again` of the trials are beyond those that are planned.
     """
     counts = Counter(trial.status for trial in trials)
     status = status_of(counts)
@@ -161,6 +169,7 @@ def read_cell(
         network=_network(trials),
         all_cores=_all_cores(cell, resources, cores),
         gpus=gpu_windows(measured),
+        again=again,
     )
 
 

@@ -1,6 +1,6 @@
 """A whole run in one object: what the report, `show` and the exporters all read."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -144,8 +144,12 @@ class RunSummary:
     @property
     def not_run_again(self) -> int:
         """Planned trials of cells that turned out to be unsupported: a sweep does not try these a second time."""
-        tried = (cell.trials for cell in self.cells if cell.trials.status == "unsupported")
-        return sum(max(0, trials.planned - trials.trials) for trials in tried)
+        return sum(cell.trials.not_run for cell in self.cells if cell.trials.status == "unsupported")
+
+    @property
+    def again(self) -> int:
+        """Trials that were run again: they are none of those that are planned."""
+        return sum(cell.trials.again for cell in self.cells)
 
     @property
     def by_id(self) -> dict[str, CellSummary]:
@@ -168,9 +172,12 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
         by_cell[trial.cell_id].append(trial)
         cells.setdefault(trial.cell_id, trial.cell)
     planned, pilot_blocks = planned_trials(manifest), pilot_blocks_of(manifest)
+    again = _run_again(manifest, records)
     cores, found = manifest.facts.get("cpu.usable_cores"), trends_of(records)
     read = [
-        read_cell(cell, by_cell[cell_id], planned[cell_id], pilot_blocks, cores, trend_of(found, cell_id))
+        read_cell(
+            cell, by_cell[cell_id], planned[cell_id], pilot_blocks, cores, trend_of(found, cell_id), again[cell_id]
+        )
         for cell_id, cell in cells.items()
     ]
     samples = {cell.cell_id: cell.measured.sample for cell in read if cell.measured is not None}
@@ -196,14 +203,32 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
 
 def planned_trials(manifest: RunManifest) -> defaultdict[str, int]:
     """How many trials the sealed plans hold of each cell id."""
-    what = manifest.what
     planned: defaultdict[str, int] = defaultdict(int)
-    for plan in manifest.plans:
-        for block in plan.blocks:
-            for group in block:
-                for member in group:
-                    planned[what.cell_of(member)] += 1
+    for (cell_id, _), count in _planned_in_blocks(manifest).items():
+        planned[cell_id] += count
     return planned
+
+
+def _planned_in_blocks(manifest: RunManifest) -> Counter[tuple[str, int]]:
+    """The same of each cell id and block."""
+    return Counter(
+        (manifest.what.cell_of(member), block)
+        for plan in manifest.plans
+        for block, groups in enumerate(plan.blocks, plan.first_block)
+        for group in groups
+        for member in group
+    )
+
+
+def _run_again(manifest: RunManifest, trials: Iterable[TrialRecord]) -> Counter[str]:
+    """How many trials of each cell id there are beyond those that are planned of their blocks, of cells that the plans
+    name: those of some kinds name something else."""
+    planned = _planned_in_blocks(manifest)
+    beyond, named = Counter((trial.cell_id, trial.block) for trial in trials) - planned, {cell for cell, _ in planned}
+    again: Counter[str] = Counter()
+    for (cell_id, _), count in beyond.items():
+        again[cell_id] += count if cell_id in named else 0
+    return again
 
 
 def pilot_blocks_of(manifest: RunManifest) -> int | None:

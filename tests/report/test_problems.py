@@ -9,6 +9,8 @@ from harness.report.page.report import render
 from harness.report.page.sections.wrong import MOST_REASONS
 from harness.report.page.trials.detail import MOST_LETTERS
 from harness.report.tables.sweep import failed_table
+from harness.report.words.answer import run_sentences
+from harness.report.words.method import recorded_words
 from harness.report.words.problems import explained, remarks
 from tests.report.test_page import Page
 from tests.synthetic import NCCL_REASON, RUN_ID, TPU_REASON, failed, make_cell, make_run, warming
@@ -131,6 +133,28 @@ def test_an_interrupted_trial_of_an_unfinished_run_is_run_again_by_the_name_of_t
     [entry] = explained(summary)
     assert (entry.status, entry.remedy) == ("interrupted", f"--resume {RUN_ID} runs it")
     assert "Trials that did not end well; the throughput is of the rest" not in [one.text for one in remarks(summary)]
+
+
+def test_trials_that_were_run_again_are_none_of_those_that_were_planned() -> None:
+    manifest, trials = stopped_once("finished")
+    summary = summarise(manifest, trials)
+    assert recorded_words(summary) == "8 of 8 planned trials recorded, and 1 run again"
+    unfinished = summarise(manifest.model_copy(update={"status": "interrupted"}), trials)
+    assert "8 of 8 planned trials are recorded" in "\n".join(run_sentences(unfinished))
+
+
+def test_a_trial_that_was_run_again_hides_none_that_was_not_run() -> None:
+    manifest, trials = stopped_once("finished")
+    short = [trial for trial in trials if (trial.cell, trial.block) != (manifest.cells[0], 3)]
+    summary = summarise(manifest.model_copy(update={"status": "interrupted"}), short)
+    [found] = [found for found in remarks(summary) if found.text == "Planned trials that were not run"]
+    assert found.cells == ("none ×1 b32 (1 of 4 planned trials not run)",)
+    assert recorded_words(summary) == "7 of 8 planned trials recorded, and 1 run again; 1 did not run"
+
+
+def test_base_cases_that_every_group_of_a_block_has_were_not_run_again() -> None:
+    summary = summarise(*make_run([make_cell(), *(make_cell("mirrored", n) for n in (1, 2))], groups=2, faults=False))
+    assert recorded_words(summary) == "16 of 16 planned trials recorded"
 
 
 @pytest.mark.parametrize("windows", [10, 80])

@@ -125,8 +125,9 @@ def unfinished_words(summary: RunSummary) -> str:
         return f"There was no time for {summary.no_time_for} of {asked}{wide}."
     stopped = summary.status == "interrupted"
     state, when = ("was interrupted", "") if stopped else ("has not finished", " once nothing measures it")
+    recorded = summary.trials - summary.again
     return (
-        f"The sweep {state}: {summary.trials:,} of {summary.planned:,} planned trials are recorded. It is not judged "
+        f"The sweep {state}: {recorded:,} of {summary.planned:,} planned trials are recorded. It is not judged "
         f"before its end; --resume {summary.run_id} runs the rest{when}."
     )
 

@@ -173,11 +173,12 @@ def _decisions(summary: RunSummary) -> tuple[Method, ...]:
 
 def recorded_words(summary: RunSummary) -> str:
     """How many of the planned trials there are, and why not the rest."""
-    text = f"{summary.trials:,} of {plural(summary.planned, 'planned trial')} recorded"
-    again = summary.not_run_again
-    left = summary.planned - summary.trials - again
+    recorded, never = summary.trials - summary.again, summary.not_run_again
+    text = f"{recorded:,} of {plural(summary.planned, 'planned trial')} recorded"
+    text += f", and {summary.again:,} run again" if summary.again else ""
+    left = summary.planned - recorded - never
     why = [f"{left:,} did not run"] if left > 0 else []
-    why += [f"{again:,} are of cells that are not supported here, which are not tried again"] if again else []
+    why += [f"{never:,} are of cells that are not supported here, which are not tried again"] if never else []
     return f"{text}; {listed(why)}" if why else text
 
 

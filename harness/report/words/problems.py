@@ -149,8 +149,7 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
             yield words, _of_trials(problem.trials, cell), remedy(problem, summary.run_id)
     if lost := sum(problem.trials for problem in cell.trials.problems if problem.status not in _NOT_LOST):
         yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
-    missing = cell.trials.planned - cell.trials.trials
-    if missing > 0:
+    if missing := cell.trials.not_run:
         words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
         yield "Planned trials that were not run", words, f"--resume {summary.run_id} runs them"
     if measured.trials == 1:
