@@ -14,6 +14,7 @@ from harness.report.tables.sweep import executed_words
 from harness.report.words.answer import answer_lines, answers
 from harness.report.words.brief import brief_lines
 from harness.report.words.exactness import ranking_note
+from harness.report.words.problems import remarks
 from harness.spec.cell import Cell, trained
 from tests.comparisons import scaled
 from tests.synthetic import default_cells, failed, make_cell, make_run, unproved, warming
@@ -425,6 +426,22 @@ def test_a_clear_winner_is_called_one() -> None:
 
 def test_two_trials_that_leave_everything_open_are_called_too_few() -> None:
     assert "2 trials a cell cannot tell so many cells apart: use --trials 4 or more." in said(blocks=2, noise=0.15)
+
+
+def test_one_page_advises_one_number_of_trials_where_there_is_one() -> None:
+    summary = summarise(*make_run(gpus(), blocks=1))
+    told = [*answer_lines(summary), *brief_lines(summary), *(remark.remedy for remark in remarks(summary))]
+    numbers = re.findall(r"--trials (\d+)", "\n".join(told))
+    assert len(numbers) >= 4
+    assert set(numbers) == {"4"}
+    assert sum("apart" in line and "--trials" in line for line in answer_lines(summary)) == 1
+
+
+def test_more_trials_are_no_advice_where_a_cell_lost_all_but_one_of_enough() -> None:
+    cells = [make_cell("none"), make_cell("mirrored", 2)]
+    found = remarks(summarise(*make_run(cells, faults=False, change=lost_but_one(cells))))
+    [remark] = [remark for remark in found if remark.text.startswith("One trial")]
+    assert remark.remedy == ""
 
 
 def test_beside_an_engine_that_compiles_whole_steps_it_is_said_that_tensorflow_did_not() -> None:

@@ -21,7 +21,7 @@ from harness.report.words.headline import (
 )
 from harness.report.words.over import has_whole_machine
 from harness.report.words.pipelines import headline_of, lines_of, model_figures
-from harness.report.words.separation import Rival, one_replica_words, rivals, separation_words, ties_words
+from harness.report.words.separation import ENOUGH, Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
@@ -275,7 +275,8 @@ def _verdict(work: WorkloadSummary) -> str:
         case "undecided":
             return f"Whether distributing pays is undecided: {best} {against}{_undecided(work, answer.speed_up)}"
         case _:
-            return f"Whether distributing pays cannot be known from one trial a cell: {best} {against}; use --trials 3."
+            more = f"use --trials {ENOUGH}"
+            return f"Whether distributing pays cannot be known from one trial a cell: {best} {against}; {more}."
 
 
 def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:

@@ -25,7 +25,7 @@ from harness.report.words.headline import (
     without_strategy,
 )
 from harness.report.words.own import own_lines
-from harness.report.words.separation import uncompared, uncompared_words
+from harness.report.words.separation import ENOUGH, uncompared, uncompared_words
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
 from harness.visible import plural, printable
 
@@ -155,7 +155,7 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
             unsure = f", and {answer.unsure} of {answer.distributed} may not be slower" if is_slower(work) else ""
             return f"Whether distributing pays is undecided: {has}{size} {without_strategy(work)}{unsure}{more}."
         case _:
-            return "Whether distributing pays cannot be known from one trial a cell: use --trials 3."
+            return f"Whether distributing pays cannot be known from one trial a cell: use --trials {ENOUGH}."
 
 
 def _ties(work: WorkloadSummary) -> str:

@@ -8,6 +8,7 @@ from harness.record.trial import TF32
 from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
+from harness.report.words.separation import ENOUGH
 from harness.report.words.text import is_useless, listed, significant
 from harness.spec.axes import ENGINE, TABLE
 from harness.spec.naming import key_words
@@ -19,8 +20,6 @@ BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("sourc
 """Axes of what a cache does once."""
 _WIDE = 0.03
 _MUCH = 3.0
-_ENOUGH = 4
-"""Trials from which a corrected t interval is of use."""
 
 
 def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[str, ...]:
@@ -52,8 +51,9 @@ def is_virtual(work: WorkloadSummary) -> bool:
 def _too_few(work: WorkloadSummary) -> Iterator[str]:
     """Advice where few trials leave nearly everything undecided."""
     trials, others = (work.ranking[0].measured.trials if work.ranking[0].measured else 0), len(work.ranking) - 1
-    if trials < _ENOUGH and len(work.answer.tied_ids) >= max(2, others / 2):
-        yield f"{plural(trials, 'trial')} a cell cannot tell so many cells apart: use --trials {_ENOUGH} or more."
+    # of one trial `separation_words` says the same
+    if 1 < trials < ENOUGH and len(work.answer.tied_ids) >= max(2, others / 2):
+        yield f"{plural(trials, 'trial')} a cell cannot tell so many cells apart: use --trials {ENOUGH} or more."
     elif words := useless_words(work):
         yield words
 
@@ -63,7 +63,7 @@ def useless_words(work: WorkloadSummary) -> str:
     throughput = work.answer.throughput
     if throughput is None or not work.judged or not is_useless(throughput):
         return ""
-    more = max(_ENOUGH, 2 * throughput.count)
+    more = max(ENOUGH, 2 * throughput.count)
     return f"{plural(throughput.count, 'trial')} cannot tell the throughput here: use --trials {more} or more."
 
 

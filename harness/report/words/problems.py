@@ -9,6 +9,7 @@ from harness.analysis import CellSummary, Problem, RunSummary
 from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
 from harness.report.words.remedies import LOST, remedy, resumed, trend_remedy
+from harness.report.words.separation import ENOUGH
 from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, significant
 from harness.visible import plural, printable
 
@@ -153,7 +154,8 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
         words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
         yield "Planned trials that were not run", words, f"--resume {summary.run_id} runs them"
     if measured.trials == 1:
-        yield "One trial: how certain its throughput is cannot be known", "", "use --trials 4"
+        todo = f"use --trials {ENOUGH}" if cell.trials.planned < ENOUGH else ""
+        yield "One trial: how certain its throughput is cannot be known", "", todo
     for note in cell.trials.notes[:1]:  # trials differ in the figure only
         yield "The gate remarks", printable(note), ""
     differs = cell.trials.executed.differs_from_request

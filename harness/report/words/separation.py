@@ -7,6 +7,8 @@ from harness.analysis import WorkloadSummary
 from harness.report.words.text import described, listed, share, significant
 from harness.visible import plural, printable
 
+ENOUGH = 4
+"""Trials from which a corrected t interval is of use: what is advised where there are fewer."""
 AFFORDABLE = 50
 """Trials a cell that one may want to pay for."""
 
@@ -87,7 +89,7 @@ def separation_words(work: WorkloadSummary, block_s: float | None) -> str:
     tied = rivals(work)
     known = [rival for rival in tied if rival.known]
     if tied and len(tied) - len(known) == len(work.ranking) - 1:
-        return "With one trial a cell nothing can be told apart: --trials 3 or more."
+        return f"With one trial a cell nothing can be told apart: --trials {ENOUGH} or more."
     return " ".join(filter(None, (_of_known(known, len(tied), block_s), uncompared_words(work))))
 
 
