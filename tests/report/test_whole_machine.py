@@ -7,9 +7,10 @@ from harness.analysis import summarise
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report.words.answer import answer_lines
+from harness.report.words.brief import brief_lines
 from tests.comparisons import scaled
 from tests.report.test_answer import said
-from tests.synthetic import failed, make_cell
+from tests.synthetic import failed, make_cell, make_run, unproved
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +59,15 @@ def test_a_whole_machine_without_a_figure_was_not_measured() -> None:
     cells = [make_cell("none"), WHOLE, make_cell("mirrored", 2)]
     died = said(cells, faults=False, change=lambda it: failed(it, "crashed", "died") if it.cell == WHOLE else it)
     assert died.startswith("Faster than one device; against the whole machine not measured.\n")
+
+
+def test_a_whole_machine_that_could_not_be_proved_is_not_said_to_be_unmeasured() -> None:
+    cells = [make_cell("none"), WHOLE, make_cell("mirrored", 2)]
+    summary = summarise(*make_run(cells, faults=False, change=lambda it: unproved(it) if it.cell == WHOLE else it))
+    text, glance = "\n".join(answer_lines(summary)), "\n".join(brief_lines(summary))
+    assert text.startswith("Faster than one device; against the whole machine not measured and proved.\n")
+    assert "no strategy on all cores, which one would run instead, was not measured and proved." in text
+    assert "one device, but no strategy on all cores was not measured and proved." in glance
 
 
 GAINS = "The gain is of these processors: what more devices would give, replicas that share them do not tell."

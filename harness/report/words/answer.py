@@ -19,7 +19,7 @@ from harness.report.words.headline import (
     varying,
     without_strategy,
 )
-from harness.report.words.over import has_whole_machine
+from harness.report.words.over import has_whole_machine, whole_lacking
 from harness.report.words.pipelines import headline_of, lines_of, model_figures
 from harness.report.words.separation import ENOUGH, Rival, one_replica_words, rivals, separation_words, ties_words
 from harness.report.words.text import (
@@ -37,7 +37,6 @@ from harness.spec.cell import TrainingCell
 from harness.spec.naming import key_words
 from harness.visible import plural, printable
 
-_NO_WHOLE = "no strategy on all cores, which one would run instead, was not measured"
 _FAILED = ("wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing")
 
 
@@ -265,7 +264,8 @@ def _verdict(work: WorkloadSummary) -> str:
             gain = f"{answer.paying} of {answer.distributed} distributed cells gain"
             return f"{where}istributing pays: {best} {against}; {gain}."
         case "beats_one_device":
-            return f"Whether distributing pays is unknown: {best} {against}, but {_NO_WHOLE}."
+            no_whole = f"no strategy on all cores, which one would run instead, was not {whole_lacking(work)}"
+            return f"Whether distributing pays is unknown: {best} {against}, but {no_whole}."
         case "do_not_distribute" if fastest_distributes(work):
             has, lacks = by_base(work)
             no_base = f"in {lacks} no cell without a strategy is ranked"

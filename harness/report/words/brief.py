@@ -24,6 +24,7 @@ from harness.report.words.headline import (
     throughput_words,
     without_strategy,
 )
+from harness.report.words.over import whole_lacking
 from harness.report.words.own import own_lines
 from harness.report.words.separation import ENOUGH, uncompared, uncompared_words
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
@@ -143,7 +144,7 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
         case "pays":
             return f"Distributing pays: {has}{size} {without_strategy(work)}." if has else ""
         case "beats_one_device":
-            alone = "one device, but no strategy on all cores was not measured"
+            alone = f"one device, but no strategy on all cores was not {whole_lacking(work)}"
             return f"Whether distributing pays is unknown: {has}{size} {alone}."
         case "do_not_distribute" if fastest_distributes(work):
             return f"In {by_base(work)[0]} distributing does not pay: {best} has {size} {without_strategy(work)}."

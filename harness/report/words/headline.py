@@ -2,6 +2,7 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
+from harness.report.words.over import whole_lacking
 from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus_now, ratio, sentence, significant
 from harness.spec.naming import TOLD, untold, value_words
 from harness.visible import printable
@@ -24,7 +25,7 @@ def headline_words(work: WorkloadSummary) -> str:
         case "pays" if answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
             return f"Distribute: {words}, {ratio(answer.speed_up)} {without_strategy(work)}."
         case "beats_one_device":
-            return "Faster than one device; against the whole machine not measured."
+            return f"Faster than one device; against the whole machine not {whole_lacking(work)}."
         case "undecided":
             return "Undecided: these trials cannot tell whether distributing pays."
         case "cannot_know":

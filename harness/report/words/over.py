@@ -13,6 +13,12 @@ def has_whole_machine(work: WorkloadSummary) -> bool:
     return any(cell.trials.all_cores > 1 for cell in work.cells)
 
 
+def whole_lacking(work: WorkloadSummary) -> str:
+    """What no ranked cell without a strategy on the whole machine was: `measured and proved` where an unranked one had
+    it, else `measured`."""
+    return "measured and proved" if any(cell.trials.all_cores for cell in work.unranked) else "measured"
+
+
 def over_base(work: WorkloadSummary) -> str:
     """The head of the column of speed-ups at the same batch; of input pipelines, of what they give to what is taken."""
     if of_pipelines(work):
