@@ -168,8 +168,8 @@ def _notes(result: GateResult) -> list[str]:
     """What must be said of the comparison besides its figures."""
     assert result.comparison is not None
     assert result.row is not None
-    verdicts = result.row.verdicts
-    said = [verdicts.wall.reason, verdicts.disagreement, _to_decide(verdicts.wall, result.comparison.of_one_run)]
+    wall = result.row.verdicts.wall
+    said = [wall.reason, result.row.disagreement, _to_decide(wall, result.comparison.of_one_run)]
     if _drifted(result):
         said.append(UNKNOWN_DRIFT)
     return [*(note for note in said if note is not None), *result.comparison.remarks]

@@ -33,6 +33,16 @@ class Row:
         """Whether a side is unproved: the verdict is then about speed alone."""
         return self.a.unproved is not None or self.b.unproved is not None
 
+    @property
+    def disagreement(self) -> str | None:
+        """What it means when the clocks differ; None where a side ran on an accelerator: its CPU time is the host's."""
+        return self.verdicts.disagreement if self.on_processors else None
+
+    @property
+    def on_processors(self) -> bool:
+        """Whether both sides computed on processors, so that processor time is all of their computing."""
+        return all(side.cell.get("device") == "virtual-cpu" for side in (self.a, self.b))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:

@@ -40,7 +40,7 @@ ROW: Keys = {
     "p_equivalent": f"{_WALL}.p_equivalent",
     "blocks_needed": f"{_WALL}.blocks_needed",
     "cpu": lambda row: document(row.verdicts, CPU) if row.verdicts.cpu_verdict else None,
-    "disagreement": "verdicts.disagreement",
+    "disagreement": "",
     "a": lambda row: _side(row.a),
     "b": lambda row: _side(row.b),
 }

@@ -19,7 +19,7 @@ def notes_of(comparison: Comparison) -> tuple[str, ...]:
         return (*own, *(printable(text) for text in (*_on_partners(comparison), *comparison.remarks)))
     rows_of: defaultdict[str, list[str]] = defaultdict(list)
     for row in comparison.rows:
-        for text in (row.verdicts.wall.reason, row.verdicts.disagreement):
+        for text in (row.verdicts.wall.reason, row.disagreement):
             if text is not None:
                 rows_of[text.rstrip(".")].append(row.name)
     notes = [f"{_names(names)}: {text}." for text, names in rows_of.items()]

@@ -89,8 +89,11 @@ def _together(comparison: Comparison) -> str:
 
 
 def _cpu_known(comparison: Comparison) -> str:
-    known = sum(row.verdicts.cpu is not None for row in comparison.rows)
-    return f"Recorded for {known} of {plural(len(comparison.rows), 'comparison')}."
+    known = [row for row in comparison.rows if row.verdicts.cpu is not None]
+    hosts = (
+        "" if all(row.on_processors for row in known) else " On accelerators it is the host's, which is not their work."
+    )
+    return f"Recorded for {len(known)} of {plural(len(comparison.rows), 'comparison')}.{hosts}"
 
 
 def _cited(validation: ValidationRecord | None) -> tuple[str, ...]:

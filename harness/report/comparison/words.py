@@ -102,7 +102,7 @@ def cpu_words(row: Row) -> str:
 def row_notes(comparison: Comparison, row: Row) -> tuple[str, ...]:
     """What must be said of one row: why it is invalid, where the clocks differ, what would decide it."""
     wall = row.verdicts.wall
-    notes = [text.rstrip(".") for text in (wall.reason, row.verdicts.disagreement) if text is not None]
+    notes = [text.rstrip(".") for text in (wall.reason, row.disagreement) if text is not None]
     if wall.verdict == "undecided" and wall.estimate is not None:
         notes.append(_what_would_decide(comparison, wall))
     return tuple(printable(f"{row.name}: {note}.") for note in notes)

@@ -15,6 +15,9 @@ from harness.analysis.ranking import benjamini_hochberg
 from harness.errors import StorageError, UsageError
 from harness.record import Run, TrialRecord
 from harness.record.reading import load_run
+from harness.report.comparison.notes import notes_of
+from harness.report.comparison.rule import methods
+from harness.report.comparison.words import row_notes
 from harness.spec.work import OwnStepCell
 from tests.comparisons import MIRRORED, ab_run, pair_of_runs, sweep_run, validation
 from tests.faulted import write_example
@@ -50,6 +53,19 @@ def test_a_run_that_takes_longer_is_slower_and_its_processor_time_says_that_it_w
         assert row.verdicts.wall.ratio.low < 1 / 1.06 < row.verdicts.wall.ratio.high
         assert row.verdicts.cpu_verdict == "equivalent"
         assert "waits more" in (row.verdicts.disagreement or "")
+        assert row.disagreement == row.verdicts.disagreement
+
+
+@pytest.mark.parametrize("device", ["gpu", "virtual-gpu"])
+def test_of_accelerators_the_hosts_processor_time_does_not_say_that_a_side_waits(device: str) -> None:
+    cells = [make_cell("mirrored", 2, device=device)]
+    comparison = compare_runs(sweep_run("run-a", cells), sweep_run("run-b", cells, seed=2, wall=1.06), MARGINS)
+    [row] = comparison.rows
+    assert (row.verdicts.wall.verdict, row.verdicts.cpu_verdict) == ("slower", "equivalent")
+    assert row.disagreement is None
+    assert "waits more" not in " ".join((*row_notes(comparison, row), *notes_of(comparison)))
+    [instrument] = [method for method in methods(comparison) if method.figure == "Second instrument"]
+    assert "On accelerators it is the host's" in instrument.here
 
 
 def test_two_runs_of_one_build_are_equivalent() -> None:
