@@ -15,8 +15,9 @@ from harness.analysis.comparison.clocks import Verdicts
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Compared, SideCell, side_cells, verdicts_of
 from harness.analysis.estimates.intervals import Interval, LogEstimate, Sample, own_estimate, t_quantile, welch
-from harness.analysis.estimates.verdict import Correction, Margins
+from harness.analysis.estimates.verdict import ALPHA, Correction, Margins
 from harness.errors import StorageError
+from harness.looks import MOST_BLOCKS
 from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed, Resources
@@ -95,7 +96,7 @@ def compare_imported(a: Run, b: Run, margins: Margins, correction: Correction, a
         tuple(item.name for item in items if id(item) not in ids) for items, ids in zip((of_a, of_b), used, strict=True)
     )
     return Comparison(
-        kind="runs",
+        kind="published",
         title_a=a.manifest.run_id,
         title_b=b.manifest.run_id,
         margins=margins,
@@ -243,15 +244,43 @@ def _compared(left: _Item, right: _Item) -> Compared:
 
 
 def _explained(verdicts: Verdicts, left: _Item, right: _Item) -> Verdicts:
-    """An undecided row says which figure cannot be decided about."""
+    """An undecided row says which figure cannot be decided about, or how many trials of the measured side decide it."""
+    if verdicts.wall.verdict != "undecided":
+        return verdicts
     lacking = [
         name
         for name, item in (("A", left), ("B", right))
         if item.figure is not None and item.estimate is not None and item.estimate.standard_error is None
     ]
-    if verdicts.wall.verdict != "undecided" or not lacking:
-        return verdicts
-    return Verdicts(replace(verdicts.wall, reason=f"{' and '.join(lacking)} {NO_INTERVAL}"), verdicts.cpu)
+    if lacking:
+        return Verdicts(replace(verdicts.wall, reason=f"{' and '.join(lacking)} {NO_INTERVAL}"), verdicts.cpu)
+    needed = _trials_needed(left, right, verdicts.wall.margins)
+    return Verdicts(replace(verdicts.wall, blocks_needed=needed), verdicts.cpu)
+
+
+def _trials_needed(left: _Item, right: _Item, margins: Margins) -> int | None:
+    """The fewest trials of the measured side that would decide, the published figure as it is; None beyond 1,000.
+
+    One after the other: where few trials are behind the figure, more of ours may leave fewer degrees of freedom.
+    """
+    measured, figure = (left, right) if right.figure is not None else (right, left)
+    if measured.figure is not None or measured.estimate is None or figure.estimate is None:
+        return None
+    own, deviation = measured.estimate, measured.estimate.deviation
+    if deviation is None:
+        return None
+    for count in range(own.count + 1, MOST_BLOCKS + 1):
+        error = deviation / math.sqrt(count)
+        more = replace(own, standard_error=error, degrees_of_freedom=count - 1, count=count)
+        if _decides(welch(more, figure.estimate), margins):
+            return count
+    return None
+
+
+def _decides(estimate: LogEstimate, margins: Margins) -> bool:
+    distance = abs(estimate.mean)
+    beyond, within = (estimate.tail(reach) for reach in (distance - margins.log_delta, margins.log_epsilon - distance))
+    return beyond is not None and within is not None and min(2 * beyond, within) <= ALPHA
 
 
 def _remarks(a: Run, b: Run) -> list[str]:

@@ -12,7 +12,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import MEASURED
 from harness.record.validation import ValidationRecord
 
-ComparisonKind = Literal["runs", "along", "ab"]
+ComparisonKind = Literal["runs", "along", "ab", "published"]
 LOST = ("wrong_result", "crashed", "timeout", "out_of_memory")
 """What a cell that was right must not become."""
 WORST_FIRST: tuple[Verdict, ...] = ("slower", "undecided", "equivalent", "faster", "invalid")
@@ -72,6 +72,11 @@ class Comparison:
         """Whether both sides were measured in one run."""
         a, b = self.manifests
         return a.run_id == b.run_id
+
+    @property
+    def measured(self) -> bool:
+        """Whether a side was measured, and can be again: published figures stay what they are."""
+        return any(manifest.what.kind.measured for manifest in self.manifests)
 
     @property
     def unasked(self) -> tuple[Change, ...]:

@@ -33,11 +33,14 @@ def more_words(comparison: Comparison, row: Row) -> str:
     if wall.verdict != "undecided" or wall.estimate is None:
         return ""
     if wall.estimate.standard_error is None:
-        return f"at least {PHRASES[comparison.kind].least}"
+        least = PHRASES[comparison.kind].least
+        return least and f"at least {least}"
     alone = judge(wall.estimate, wall.margins).verdict
     if alone != "undecided":
         return f"{alone} if judged alone"
-    return f"about {wall.blocks_needed}" if wall.blocks_needed is not None else "over 1,000"
+    if wall.blocks_needed is None:
+        return "over 1,000" if comparison.measured else ""
+    return f"about {wall.blocks_needed}"
 
 
 def _on_deciding(comparison: Comparison) -> list[str]:
@@ -48,7 +51,7 @@ def _on_deciding(comparison: Comparison) -> list[str]:
     if any(word.endswith("alone") for word in words):
         notes.append(
             "Judged alone: a verdict that does not hold among so many comparisons, where chance alone makes some "
-            "stand out; `python -m harness ab` decides the one that matters."
+            f"stand out{PHRASES[comparison.kind].alone}."
         )
     return notes
 

@@ -15,13 +15,17 @@ class Phrases:
     heading: str
     """Which side is which: `{a}` and `{b}` are their titles, `{run}` is the run."""
     least: str
-    """The fewest measurements that give an interval, for a table."""
+    """The fewest measurements that give an interval, for a table; empty where none gives one."""
     least_in_words: str
     """The same in a sentence."""
     to_decide: str
     """What would decide one undecided comparison; `{count}` is how many it takes."""
     unit_to_decide: str
     """What the counts of a whole table are of."""
+    no_count: str = f"more than 1,000 would be needed to decide it, {STAY}"
+    """Of one undecided comparison that no count up to 1,000 decides."""
+    alone: str = "; `python -m harness ab` decides the one that matters"
+    """What to do about a verdict that holds by itself and not among many."""
     one_decision: bool = False
     """Whether a person set the two sides apart to decide between them, so that the verdict comes first."""
 
@@ -50,6 +54,16 @@ PHRASES: Mapping[ComparisonKind, Phrases] = {
         to_decide=f"about {{count}} blocks in all would decide it, {STAY} (--max-blocks {{count}})",
         unit_to_decide=f"blocks in all that would decide it, {STAY} (--max-blocks)",
         one_decision=True,
+    ),
+    "published": Phrases(
+        heading="A is run {a}; B is run {b}.",
+        least="",
+        least_in_words="",
+        to_decide=f"about {{count}} trials of the measured side would decide it, {STAY} (--trials {{count}})",
+        unit_to_decide=f"trials of the measured side that would decide it, {STAY} (--trials)",
+        no_count="no number of trials of the measured side up to 1,000 would decide it: the published interval stays "
+        "as wide as it is",
+        alone="",
     ),
 }
 """By the kind of comparison."""

@@ -6,7 +6,7 @@ from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
 from harness.environment import Change, fact_words
-from harness.report.comparison.phrases import PHRASES, STAY
+from harness.report.comparison.phrases import PHRASES
 from harness.report.words.text import NOTHING, listed, ratio, shortened
 from harness.spec.quantity import Quantity
 from harness.spec.work import quantity_of
@@ -104,7 +104,7 @@ def row_notes(comparison: Comparison, row: Row) -> tuple[str, ...]:
     wall = row.verdicts.wall
     notes = [text.rstrip(".") for text in (wall.reason, row.disagreement) if text is not None]
     if wall.verdict == "undecided" and wall.estimate is not None:
-        notes.append(_what_would_decide(comparison, wall))
+        notes += filter(None, [_what_would_decide(comparison, wall)])
     return tuple(printable(f"{row.name}: {note}.") for note in notes)
 
 
@@ -149,11 +149,12 @@ def _signed(value: float, decimals: int) -> str:
 
 def _what_would_decide(comparison: Comparison, wall: Judgement) -> str:
     assert wall.estimate is not None
+    phrases = PHRASES[comparison.kind]
     if wall.estimate.standard_error is None:
-        return f"the least is {PHRASES[comparison.kind].least_in_words}"
+        return phrases.least_in_words and f"the least is {phrases.least_in_words}"
     alone = judge(wall.estimate, wall.margins).verdict
     if alone != "undecided":
         return f"judged alone it would be {alone}, among {wall.comparisons} comparisons it is not"
     if wall.blocks_needed is None:
-        return f"more than 1,000 would be needed to decide it, {STAY}"
-    return PHRASES[comparison.kind].to_decide.format(count=wall.blocks_needed)
+        return phrases.no_count if comparison.measured else ""
+    return phrases.to_decide.format(count=wall.blocks_needed)

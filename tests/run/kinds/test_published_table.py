@@ -1,24 +1,32 @@
 """Published tables as runs: what a table says and nothing else, and one line for what is wrong with it."""
 
 import json
+import math
+import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from harness import cli
-from harness.analysis.comparison import choose_margins, compare_runs
+from harness.analysis.comparison import Comparison, choose_margins, compare_runs
 from harness.analysis.comparison.published import NO_INTERVAL, log_estimate
-from harness.analysis.estimates.intervals import throughput_interval
+from harness.analysis.estimates.intervals import LogEstimate, cell_estimate, t_quantile, throughput_interval, welch
+from harness.analysis.estimates.verdict import Margins, judge
 from harness.analysis.summary import summarise
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.record import Run, list_runs, load_run, resolve_run
 from harness.record.published import read_figures
+from harness.report.comparison.notes import more_words, notes_of
+from harness.report.comparison.words import row_notes
 from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, reference, results_with_reference
 
 PUBLISHED = Path(str(files("harness.report"))) / "data" / "published_scaling.csv"
 HEADER = "strategy,replicas,model,images_per_s"
+RATE = 11_122.3
+"""Of the reference run's cell without a strategy and with batches of 32."""
 
 
 def imported(folder: Path, text: str, **given: str) -> Run:
@@ -116,6 +124,60 @@ def test_a_figure_without_an_interval_is_undecided_and_none_is_made_up(tmp_path:
     assert (row.b.cell.label, row.b.cell.get("data")) == ("none ×1 b32 mnist_cnn digits", "digits")
     assert row.b.cell.get("optimizer") is row.b.cell.get("loop") is row.b.cell.get("mesh") is None
     assert any("was not measured here" in remark for remark in compared.remarks)
+
+
+def beside_reference(folder: Path, figures: str) -> Comparison:
+    """The reference run beside a table whose rows end with `figures`: rate, its ends, and trials."""
+    header = "strategy,replicas,model,batch_size,data,images_per_s,low,high,trials"
+    run = imported(folder, f"{header}\nnone,1,mnist_cnn,32,digits,{figures}\n")
+    return compare_runs(reference(), run, choose_margins(None, unpaired=True), across_machines=True)
+
+
+def said_of(comparison: Comparison) -> str:
+    [row] = comparison.rows
+    return " ".join((*row_notes(comparison, row), *notes_of(comparison), more_words(comparison, row)))
+
+
+def test_a_figure_without_an_interval_is_not_to_be_measured_again(tmp_path: Path) -> None:
+    compared = beside_reference(tmp_path, "99999,,,")
+    assert compared.kind == "published"
+    assert compared.rows[0].verdicts.wall.verdict == "undecided"
+    assert not re.search("--trials|harness ab|at least|the least", said_of(compared))
+
+
+def test_beside_a_published_interval_more_trials_are_asked_of_the_measured_side_alone(tmp_path: Path) -> None:
+    compared = beside_reference(tmp_path, f"{RATE},{0.99 * RATE},{1.01 * RATE},30")
+    [row] = compared.rows
+    needed = row.verdicts.wall.blocks_needed
+    assert row.verdicts.wall.verdict == "undecided"
+    assert needed is not None
+    assert row.a.measured is not None
+    assert row.b.measured is not None
+    own = cell_estimate(row.a.measured.sample)
+    assert own.deviation is not None
+    more = replace(own, count=needed, standard_error=own.deviation / math.sqrt(needed), degrees_of_freedom=needed - 1)
+    there = LogEstimate(math.log(RATE), math.log(1.01 / 0.99) / 2 / t_quantile(29), 29, None, 30, "t")
+    assert judge(welch(there, more), Margins()).verdict == "equivalent"
+    said = said_of(compared)
+    assert f"about {needed} trials of the measured side would decide it" in said
+    assert f"(--trials {needed})" in said
+    assert not re.search("both runs|a side|harness ab", said)
+
+
+def test_what_a_wide_published_interval_leaves_open_no_number_of_trials_decides(tmp_path: Path) -> None:
+    compared = beside_reference(tmp_path, f"{RATE},{0.8 * RATE},{1.25 * RATE},30")
+    assert compared.rows[0].verdicts.wall.blocks_needed is None
+    assert "no number of trials of the measured side up to 1,000 would decide it" in said_of(compared)
+
+
+def test_of_two_published_figures_nothing_is_asked_to_be_measured(tmp_path: Path) -> None:
+    runs = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        runs.append(imported(tmp_path / name, f"{HEADER},low,high,trials\nnone,1,m,5,4,6,3\n"))
+    compared = compare_runs(*runs, choose_margins(None, unpaired=True))
+    assert compared.rows[0].verdicts.wall.verdict == "undecided"
+    assert not re.search("--trials|trials of|1,000", said_of(compared))
 
 
 def test_a_published_figure_is_of_another_machine(tmp_path: Path) -> None:
