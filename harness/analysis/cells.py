@@ -121,6 +121,11 @@ class CellTrials:
         return next((problem.reason for problem in self.problems if problem.status == "unproved"), None)
 
     @property
+    def problem(self) -> Problem | None:
+        """The first of those that gave the cell its status, else the first; None where every trial ended well."""
+        return next((one for one in self.problems if one.status == self.status), next(iter(self.problems), None))
+
+    @property
     def trials(self) -> int:
         """Trials recorded, however they ended."""
         return sum(self.counts.values())

@@ -8,6 +8,7 @@ from harness.record.trial import TrialRecord
 from harness.report.page.report import render
 from harness.report.page.sections.wrong import MOST_REASONS
 from harness.report.page.trials.detail import MOST_LETTERS
+from harness.report.tables.columns import SUMMARY_COLUMNS
 from harness.report.tables.sweep import failed_table
 from harness.report.words.answer import run_sentences
 from harness.report.words.method import recorded_words
@@ -44,6 +45,19 @@ def test_of_several_models_what_failed_says_which() -> None:
     [entry] = explained(summary)
     assert entry.cells == ("none ×1 b64, mlp (1 of 1 trial)", "none ×1 b64, lstm (1 of 1 trial)")
     assert [row[0] for row in failed_table(summary).rows] == ["none ×1 b64, mlp", "none ×1 b64, lstm"]
+
+
+def test_a_wrong_cell_is_told_by_what_was_wrong_and_not_by_how_another_of_its_trials_died() -> None:
+    def died_then_wrong(record: TrialRecord) -> TrialRecord:
+        if record.block == 0:
+            return failed(record, "crashed", "killed by signal 9")
+        return failed(record, "wrong_result", "the sum is wrong", phase="check") if record.block == 1 else record
+
+    summary = summarise(*make_run(CELLS[:1], blocks=3, change=died_then_wrong))
+    [row] = failed_table(summary).rows
+    assert (row[1], row[-1]) == ("wrong result", "the sum is wrong")
+    [cell] = summary.cells
+    assert [column.read(cell) for column in SUMMARY_COLUMNS if column.name == "reason"] == ["the sum is wrong"]
 
 
 def test_the_page_says_that_the_stacks_of_the_others_differ() -> None:

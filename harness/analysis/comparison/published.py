@@ -238,7 +238,7 @@ def _compared(left: _Item, right: _Item) -> Compared:
     if left.estimate is None or right.estimate is None:
         name = "A" if left.estimate is None else "B"
         side = left if left.estimate is None else right
-        reason = side.trials.problems[0].reason if side.trials.problems else "it was never run"
+        reason = side.trials.problem.reason if side.trials.problem else "it was never run"
         return Compared(None, reason=f"{name} has no throughput: {reason}")
     return Compared(welch(right.estimate, left.estimate))
 

@@ -153,7 +153,8 @@ def _failure(cell: CellTrials) -> str | None:
         return None
     if cell.status == "missing":
         return "never ran it"
-    problem = next(item for item in cell.problems if item.status == cell.status)
+    problem = cell.problem
+    assert problem is not None
     where = f" in phase '{problem.phase}'" if problem.phase and cell.status != "wrong_result" else ""
     unseen = [f"{check}: {text}" for check, text in problem.details if text not in problem.reason]
     evidence = f" ({'; '.join(unseen)})" if unseen else ""

@@ -242,7 +242,7 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         "text",
         "",
         "why it is not ok",
-        lambda cell: cell.trials.problems[0].reason if cell.trials.problems else None,
+        lambda cell: cell.trials.problem.reason if cell.trials.problem else None,
     ),
     Column("rank", "count", "", "1 is the fastest of its workload; none for a published figure", "place.rank"),
     Column(

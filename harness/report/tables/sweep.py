@@ -275,14 +275,14 @@ def _time_words(times: StepTimes) -> tuple[str, ...]:
 
 
 def failed_table(summary: RunSummary) -> Table:
-    """Cells without a throughput, with how many trials ended how, and the first reason."""
+    """Cells without a throughput, with how many trials ended how, and the first reason of their status."""
     cells = [cell for cell in summary.cells if cell.measured is None]
     names = summary.names
     fields: tuple[Field, ...] = (
         ("cell", False, lambda cell: names[cell.cell_id]),
         ("status", False, lambda cell: STATUS_WORDS[cell.trials.status]),
         ("trials", True, lambda cell: f"{cell.trials.trials} of {cell.trials.planned}"),
-        ("reason", False, lambda cell: cell.trials.problems[0].reason if cell.trials.problems else NOTHING),
+        ("reason", False, lambda cell: cell.trials.problem.reason if cell.trials.problem else NOTHING),
     )
     return _table("Without a throughput", fields, cells)
 

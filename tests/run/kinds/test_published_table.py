@@ -22,6 +22,7 @@ from harness.report.comparison.notes import more_words, notes_of
 from harness.report.comparison.words import row_notes
 from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, reference, results_with_reference
+from tests.synthetic import failed
 
 PUBLISHED = Path(str(files("harness.report"))) / "data" / "published_scaling.csv"
 HEADER = "strategy,replicas,model,images_per_s"
@@ -168,6 +169,16 @@ def test_what_a_wide_published_interval_leaves_open_no_number_of_trials_decides(
     compared = beside_reference(tmp_path, f"{RATE},{0.8 * RATE},{1.25 * RATE},30")
     assert compared.rows[0].verdicts.wall.blocks_needed is None
     assert "no number of trials of the measured side up to 1,000 would decide it" in said_of(compared)
+
+
+def test_a_wrong_cell_beside_a_figure_is_told_by_what_was_wrong(tmp_path: Path) -> None:
+    measured = reference()
+    ends = {0: ("crashed", "killed by signal 9", "build"), 1: ("wrong_result", "the sum is wrong", "check")}
+    trials = [failed(t, *ends[t.block]) if t.block in ends else t for t in measured.trials]
+    run = imported(tmp_path, "strategy,replicas,model,batch_size,data,images_per_s\nnone,1,mnist_cnn,32,digits,99999\n")
+    margins = choose_margins(None, unpaired=True)
+    [row] = compare_runs(replace(measured, trials=trials), run, margins, across_machines=True).rows
+    assert row.verdicts.wall.reason == "A has no throughput: the sum is wrong"
 
 
 def test_of_two_published_figures_nothing_is_asked_to_be_measured(tmp_path: Path) -> None:
