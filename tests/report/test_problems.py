@@ -60,6 +60,17 @@ def test_a_wrong_cell_is_told_by_what_was_wrong_and_not_by_how_another_of_its_tr
     assert [column.read(cell) for column in SUMMARY_COLUMNS if column.name == "reason"] == ["the sum is wrong"]
 
 
+def test_a_cell_of_which_a_trial_was_wrong_is_not_said_to_be_ranked_by_the_others() -> None:
+    def once_wrong(record: TrialRecord) -> TrialRecord:
+        return record if record.block else failed(record, "wrong_result", "the sum is wrong", phase="check")
+
+    manifest, trials = make_run(CELLS[:2], blocks=3, change=once_wrong)
+    summary = summarise(manifest, trials)
+    assert not summary.workloads[0].ranking
+    words = " ".join(Page(render(manifest, trials, summary)).words.split())
+    assert "a cell some of whose trials ended well, and none wrongly, is ranked by those" in words
+
+
 def test_the_page_says_that_the_stacks_of_the_others_differ() -> None:
     manifest, trials = make_run(CELLS, blocks=1, change=crashed)
     page = render(manifest, trials, summarise(manifest, trials))
