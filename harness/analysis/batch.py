@@ -4,7 +4,7 @@
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,8 @@ class BatchCurve:
     points: tuple[BatchPoint, ...]
     knee: int | None
     found: KneeFound
+    beyond: tuple[CellTrials, ...] = ()
+    """Cells at larger batches that were tried and have no throughput, the smallest first."""
 
 
 def batch_curves(
@@ -44,11 +46,25 @@ def batch_curves(
 
     Unless `judged`, which a sweep is once it has finished, no knee is looked for.
     """
+    grouped, failed = _grouped(cells, lambda cell: cell.measured is not None), _grouped(cells, _tried_in_vain)
+    return tuple(
+        _curve(members, failed.get(key, []), references, judged) for key, members in grouped.items() if len(members) > 1
+    )
+
+
+def _grouped(
+    cells: Sequence[CellTrials], wanted: Callable[[CellTrials], bool]
+) -> dict[tuple[object, ...], list[CellTrials]]:
+    """Those that are wanted, by all that they have in common but the batch; of each the smallest batch first."""
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
-        if cell.measured is not None and isinstance(cell.cell, TrainingCell):
+        if isinstance(cell.cell, TrainingCell) and wanted(cell):
             grouped[_key(cell)].append(cell)
-    return tuple(_curve(members, references, judged) for members in grouped.values() if len(members) > 1)
+    return {key: sorted(members, key=_batch_size) for key, members in grouped.items()}
+
+
+def _tried_in_vain(cell: CellTrials) -> bool:
+    return cell.measured is None and cell.status not in ("missing", "interrupted")
 
 
 def _batch_size(cell: CellTrials) -> int:
@@ -59,22 +75,24 @@ def _key(cell: CellTrials) -> tuple[object, ...]:
     return tuple(cell.cell.model_dump(exclude={"batch_size", "global_batch_size"}).values())
 
 
-def _curve(members: Sequence[CellTrials], references: Sequence[Measured], judged: bool) -> BatchCurve:
-    cells = sorted(members, key=_batch_size)
+def _curve(
+    cells: Sequence[CellTrials], failed: Sequence[CellTrials], references: Sequence[Measured], judged: bool
+) -> BatchCurve:
     points = tuple(
         BatchPoint(cell, _batch_size(cell), _ratio(cell, cells[place - 1], references) if place else None)
         for place, cell in enumerate(cells)
     )
     of = trained(cells[0].cell)
     label = " ".join([of.deployment, *sayings(of)])
+    beyond = tuple(cell for cell in failed if _batch_size(cell) > points[-1].batch_size)
     if not judged:
-        return BatchCurve(label, points, None, "not_judged")
+        return BatchCurve(label, points, None, "not_judged", beyond)
     knee = _knee(cells, references)
     if knee is not None:
-        return BatchCurve(label, points, knee, "found")
+        return BatchCurve(label, points, knee, "found", beyond)
     last = points[-1].gain
     rising = last is not None and last.low is not None and last.low > 1 + EPSILON
-    return BatchCurve(label, points, None, "rising" if rising else "undecided")
+    return BatchCurve(label, points, None, "rising" if rising else "undecided", beyond)
 
 
 def _knee(cells: Sequence[CellTrials], references: Sequence[Measured]) -> int | None:

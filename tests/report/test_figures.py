@@ -280,6 +280,28 @@ def test_the_knee_is_ringed_and_said() -> None:
     assert [row["batch_size"] for row in picture.data if row["knee"]] == [64]
 
 
+def test_a_throughput_that_still_rises_asks_for_larger_batches_only_where_none_ran_out_of_memory() -> None:
+    def rising(trial: TrialRecord) -> TrialRecord:
+        """Every batch takes as long; the largest does not fit without XLA."""
+        size = trial.cell.get("batch_size")
+        if size == 256 and not trial.cell.get("xla"):
+            return failed(trial, "out_of_memory", "it asked for 12 GiB")
+        rate = trial.cell.global_batch_size / 0.01
+        return trial.model_copy(update={"step_time_s": 0.01, "throughput_examples_per_s": rate})
+
+    cells = [make_cell("none", 1, size) for size in (64, 128, 256)]
+    alone = batch(workload(cells, faults=False, change=rising), "fig")
+    assert alone is not None
+    assert "rises at the largest batch with a throughput (128) in 1 of 1 curve: 256 has none (out of memory)." in (
+        alone.caption
+    )
+    assert "measure larger" not in alone.caption
+    both = batch(workload([*cells, *(make_cell("none", 1, n, xla=True) for n in (64, 256))], change=rising), "fig")
+    assert both is not None
+    assert "(128) in 1 of 2 curves: 256 has none" in both.caption
+    assert "at the largest batch (256) in 1 of 2 curves: measure larger ones" in both.caption
+
+
 def points(picture: Picture | None) -> dict[str, list[tuple[str, int]]]:
     """Of each curve the cells with their count of replicas, as the CSV has them."""
     assert picture is not None

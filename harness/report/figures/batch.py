@@ -19,7 +19,8 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.words.text import OWN_INTERVAL, listed, percent, shortened
+from harness.report.words.text import OWN_INTERVAL, STATUS_WORDS, listed, percent, shortened
+from harness.spec.cell import trained
 from harness.spec.quantity import Quantity
 from harness.visible import plural
 
@@ -62,20 +63,41 @@ def knee_words(curves: Sequence[BatchCurve]) -> str:
         if curve.knee is not None:
             found.setdefault(curve.knee, []).append(shortened(curve.label, 36))
     parts = [f"The knee is at batch {knee:,} for {listed(labels)}." for knee, labels in sorted(found.items())]
-    largest = max(curve.points[-1].batch_size for curve in curves)
-    rising = sum(curve.found == "rising" for curve in curves)
-    if rising:
-        parts.append(
-            f"Throughput still rises at the largest batch ({largest:,}) in {rising} of {plural(len(curves), 'curve')}: "
-            "measure larger ones to find the knee."
-        )
-    undecided = sum(curve.found == "undecided" for curve in curves)
+    parts += _rising_words(curves)
+    undecided = [curve for curve in curves if curve.found == "undecided"]
     if undecided:
         parts.append(
-            f"In {undecided} of {plural(len(curves), 'curve')} the intervals allow a knee below {largest:,} as well as "
-            "none: more trials would tell."
+            f"In {len(undecided)} of {plural(len(curves), 'curve')} the intervals allow a knee below "
+            f"{_largest(undecided)} as well as none: more trials would tell."
         )
     return " ".join(parts)
+
+
+def _rising_words(curves: Sequence[BatchCurve]) -> list[str]:
+    """Where the knee lies beyond the largest batch; larger ones are asked for only where none was tried in vain."""
+    rising = [curve for curve in curves if curve.found == "rising"]
+    among = f"of {plural(len(curves), 'curve')}"
+    parts = []
+    if still := [curve for curve in rising if not curve.beyond]:
+        parts.append(
+            f"Throughput still rises at the largest batch ({_largest(still)}) in {len(still)} {among}: measure larger "
+            "ones to find the knee."
+        )
+    ended: dict[str, list[BatchCurve]] = {}
+    for curve in rising:
+        if curve.beyond:
+            first = curve.beyond[0]
+            told = f"{trained(first.cell).batch_size:,} has none ({STATUS_WORDS[first.status]})"
+            ended.setdefault(told, []).append(curve)
+    for told, of in ended.items():
+        largest = f"the largest batch with a throughput ({_largest(of)})"
+        parts.append(f"Throughput still rises at {largest} in {len(of)} {among}: {told}.")
+    return parts
+
+
+def _largest(curves: Sequence[BatchCurve]) -> str:
+    """`512 and 1,024`: the largest batch of each."""
+    return listed(f"{size:,}" for size in sorted({curve.points[-1].batch_size for curve in curves}))
 
 
 def _curve(curve: BatchCurve) -> Curve:
