@@ -126,7 +126,11 @@ def summarise_faults(plan: FaultsPlan, records: Sequence[FaultRecord]) -> Faults
         if found and found[0].fault != UNDISTURBED
     ]
     costs = [cost for found in by_name.values() if (cost := _cost(found)) is not None]
-    advice = [one for cost in costs for one in _advice(cost, scenarios)]
+    # a checkpoint costs the same however often it is made: the jobs of all intervals price it together
+    priced = [
+        _cost([one for one in records if one.cell == cell]) for cell in dict.fromkeys(cost.cell for cost in costs)
+    ]
+    advice = [one for cost in priced if cost is not None for one in _advice(cost, scenarios)]
     return FaultsSummary(scenarios, costs, advice, len(plan.jobs), len(records))
 
 

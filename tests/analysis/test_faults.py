@@ -6,6 +6,7 @@ import pytest
 
 from harness.analysis.faults import FaultsSummary, MedianRange, ScenarioSummary, summarise_faults
 from harness.record.faults import Detection
+from harness.report.faults.page import faults_lines
 from harness.run.kinds.faults.scenarios import plan_jobs
 from harness.spec.faults import faults_from
 from tests.faulted import PLAN, example, job, undisturbed
@@ -90,6 +91,23 @@ def test_the_advice_is_youngs_optimum() -> None:
     assert day.lost_share == pytest.approx(2 * 0.2 / day.every_s + day.restart_s / 86400)
     assert day.restart_s == pytest.approx(0.1 + 2.25)
     assert found[3600.0].every_s < day.every_s < found[7 * 86400.0].every_s
+
+
+def test_jobs_of_several_intervals_give_one_advice_by_the_median_of_all_their_checkpoints() -> None:
+    asked = {"repeats": 1, "strategy": "mirrored", "fault": "kill_worker", "checkpoint_every": [0, 10, 50]}
+    plan = plan_jobs(faults_from(asked)).faults
+    priced = [
+        undisturbed("mirrored", [1.0 + added], [1.0], repeat).model_copy(
+            update={"checkpoint_every": every, "scenario": f"mirrored/none/{every}"}
+        )
+        for every, repeat, added in ((10, 0, 0.1), (10, 1, 0.2), (50, 0, 0.4))
+    ]
+    found = summarise_faults(plan, [job("mirrored", "kill_worker", 10), *priced])
+    assert [(cost.every, round(cost.checkpoint_s.median, 6)) for cost in found.costs] == [(10, 0.15), (50, 0.4)]
+    assert [one.between_faults_s for one in found.advice] == [3600.0, 86400.0, 7 * 86400.0]
+    assert found.advice[1].every_s == pytest.approx(math.sqrt(2 * 0.2 * 86400))
+    [line] = [line for line in faults_lines(found) if line.startswith("mirrored")]
+    assert line.count("loses least") == 1
 
 
 def test_there_is_no_advice_where_a_checkpoint_cost_nothing_that_could_be_measured() -> None:
