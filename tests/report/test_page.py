@@ -3,6 +3,7 @@
 import functools
 import html
 import re
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from harness.analysis import summarise
 from harness.errors import StorageError
 from harness.record.manifest import LeftOutRecord, RunManifest
 from harness.record.reading import load_run
-from harness.record.trial import TrialRecord
+from harness.record.trial import Phases, TrialRecord
 from harness.report.page.report import render, write_report
 from harness.report.page.templating import unbroken
 from harness.report.words.method import methods
@@ -67,6 +68,22 @@ class Page(HTMLParser):
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.mark.parametrize("pause", [timedelta(0), timedelta(hours=14)])
+def test_how_long_more_trials_take_is_without_the_pause_before_a_run_was_resumed(pause: timedelta) -> None:
+    """Four blocks of a minute of one group each, the third of them after the pause."""
+
+    def placed(record: TrialRecord) -> TrialRecord:
+        begun = datetime(2026, 11, 21, tzinfo=UTC) + timedelta(minutes=record.block) + (record.block > 1) * pause
+        of_trial = {"started_utc": begun.isoformat(), "phases": Phases(start_s=2.0, steady_s=28.0, waiting_s=30.0)}
+        return record.model_copy(update=of_trial)
+
+    cells = [make_cell(), make_cell("mirrored", 2), make_cell("central_storage", 2)]
+    words = page_of(make_run(cells, noise=0.05, faults=False, change=placed, finished_utc="2026-11-22T00:00:00Z")).words
+    found = re.search(r"--trials (\d+), about ([\d.]+) min here", words)
+    assert found is not None, words
+    assert float(found[2]) == pytest.approx(int(found[1]), rel=0.05)
 
 
 def page_of(run: tuple[RunManifest, list[TrialRecord]]) -> Page:

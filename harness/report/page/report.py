@@ -4,11 +4,13 @@ import contextlib
 import functools
 import gc
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
+from harness.analysis.cells import PHASE_FIELDS
 from harness.analysis.comparison import Comparison
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
@@ -107,7 +109,7 @@ def _set_aside_before() -> bool:
 
 def _page_of(source: PageSource) -> str:
     sections = sections_of(source)
-    texts, works = answers(source.summary, _block_s(source.manifest, source.summary)), source.summary.workloads
+    texts, works = answers(source.summary, _block_s(source.trials, source.summary)), source.summary.workloads
     glances = [glance_figure(work, f"glance-w{place}") for place, work in enumerate(works)]
     scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))
     return rendered(
@@ -151,13 +153,21 @@ def _machine(manifest: RunManifest) -> str:
     return printable(", ".join(words))
 
 
-def _block_s(manifest: RunManifest, summary: RunSummary) -> float | None:
-    """Seconds that one block took, of a run that ended; None where that is not known."""
-    if not manifest.finished_utc or not summary.blocks or summary.status != "finished":
+def _block_s(trials: Sequence[TrialRecord], summary: RunSummary) -> float | None:
+    """Seconds that one block took, of a run that ended; None where that is not known.
+
+    Of each group from its first start to its last end: a run that was resumed stood still between groups.
+    """
+    if not summary.blocks or summary.status != "finished":
         return None
+    groups: defaultdict[tuple[int, str], list[tuple[datetime, datetime]]] = defaultdict(list)
     try:
-        begun, ended = map(datetime.fromisoformat, (manifest.created_utc, manifest.finished_utc))
-        lasted = (ended - begun).total_seconds()
-    except (ValueError, TypeError):  # written by hand, or one with a time zone and one without
+        for trial in trials:
+            begun = datetime.fromisoformat(trial.started_utc)
+            lasted = sum(getattr(trial.phases, name) or 0 for name in PHASE_FIELDS)
+            groups[trial.block, trial.group].append((begun, begun + timedelta(seconds=lasted)))
+        spans = [max(ended for _, ended in of) - min(begun for begun, _ in of) for of in groups.values()]
+        total = sum(spans, timedelta()).total_seconds()
+    except (ValueError, TypeError, OverflowError):  # written by hand, or one with a time zone and one without
         return None
-    return lasted / summary.blocks if lasted > 0 else None
+    return total / summary.blocks if total > 0 else None
