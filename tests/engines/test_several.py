@@ -27,7 +27,7 @@ from harness.spec.axes import ENGINE
 from tests.cli.real import only_run
 from tests.cli.real import run as harness
 from tests.engines.numpy_engine import flags
-from tests.synthetic import make_run
+from tests.synthetic import failed, make_run
 
 BOTH = ("tests.engines.numpy_engine:NumpyEngine", "tests.engines.numpy_engine:NumpyAgain")
 
@@ -146,6 +146,18 @@ def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and
     assert table.columns[-1].name == "fixed cost of a trial"
     assert all(re.match(r"1 replica [\d.]+ m?s, 2 replicas [\d.]+ m?s", row[-1]) for row in table.rows), table.rows
     assert differing_lines(work) == ["torch: compiler none; initial weights others."]
+
+
+def test_an_engine_of_which_nothing_was_measured_has_no_row() -> None:
+    manifest, trials = by_two_engines(*make_run(faults=False), lambda _: {"compiler": "none"})
+    lacking = [
+        failed(t, "unsupported", "PyTorch is not here") if t.cell.get("engine") == "torch" else t for t in trials
+    ]
+    [alone] = summarise(manifest, lacking).workloads
+    assert engines_table(alone).rows == ()
+    one = next(t.cell_id for t in trials if t.cell.get("engine") == "torch")
+    some = [t if t.cell_id == one else other for t, other in zip(trials, lacking, strict=True)]
+    assert len(engines_table(summarise(manifest, some).workloads[0]).rows) == 2
 
 
 def test_what_its_cells_do_by_turns_is_told_once() -> None:

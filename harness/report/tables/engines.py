@@ -49,10 +49,11 @@ def differing_lines(work: WorkloadSummary) -> list[str]:
 
 
 def engines_table(work: WorkloadSummary) -> Table:
-    """A row for each engine that is ranked; no rows where there is only one, nor of collectives, whose own tables say
-    what a call is."""
+    """A row for each engine that was measured; no rows where there is only one, nor of collectives, whose own tables
+    say what a call is."""
     unlike: dict[str, dict[str, dict[str, None]]] = {}
-    for cell in work.cells:
+    # an engine that was not measured told nothing of itself, which is not "as under TensorFlow"
+    for cell in (cell for cell in work.cells if cell.measured is not None):
         told = unlike.setdefault(engine_name(cell), {})
         for subject, words in cell.trials.executed.unlike.items():
             told.setdefault(subject, {})[words] = None
