@@ -1,6 +1,7 @@
 """Cross-device ops side by side: the same strategy, replicas and batch, only op and packing differ."""
 
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from harness.analysis.cells import CellTrials
 from harness.analysis.estimates.intervals import Interval, LogEstimate
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.estimates.verdict import Judgement, Margins, judge_all
+from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE, apart
 from harness.spec.naming import sayings
@@ -64,6 +66,22 @@ def judge_ops(groups: Sequence[OpGroup], margins: Margins) -> Mapping[str, Judge
     """
     compared = {item.cell_id: item.estimate for group in groups for item in group.results if item.estimate is not None}
     return dict(zip(compared, judge_all(list(compared.values()), margins, "fdr"), strict=True))
+
+
+def axes_of(groups: Sequence[OpGroup]) -> tuple[str, ...]:
+    """Along which axes cells of a group differ in nothing else, as `compare --along` takes them."""
+    pairs = (pair for group in groups for pair in itertools.combinations(group.results, 2))
+    found = {_axis(a, b) for a, b in pairs}
+    return tuple(axis for axis in ("cross_device_op", *TABLE["packing"].kinds, "packing") if axis in found)
+
+
+def _axis(a: OpResult, b: OpResult) -> str:
+    """What two cells differ in; empty where it is both the op and the packing."""
+    if a.packing == b.packing:
+        return "cross_device_op"
+    kinds = {one.packing.partition("=")[0] for one in (a, b)}
+    of_packing = kinds.pop() if len(kinds) == 1 else "packing"  # packs against no such request
+    return of_packing if a.op == b.op else ""
 
 
 def _group(members: Sequence[CellTrials], layout: Layout) -> OpGroup:

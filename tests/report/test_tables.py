@@ -5,6 +5,8 @@ import re
 import pytest
 
 from harness.analysis import Interval, summarise
+from harness.analysis.comparison import compare_along
+from harness.analysis.estimates.verdict import Margins
 from harness.report.figures import efficiency_figure, throughput_figure
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
 from harness.report.terminal.run import run_text
@@ -24,6 +26,7 @@ from harness.report.words.text import (
 )
 from harness.spec.cell import Cell
 from harness.visible import printable
+from tests.comparisons import sweep_run
 from tests.synthetic import make_cell, make_run
 
 
@@ -60,6 +63,32 @@ def test_ops_say_what_ran_and_what_is_the_same_experiment() -> None:
     assert "differs from the request: hierarchical_copy ran as reduction to one device" in row[5]
     assert row[6] == "mirrored ×2 b32 reduction_to_one_device"
     assert rows["mirrored, 2 replicas, batch 32", "nccl"][2] == "not supported here"
+
+
+@pytest.mark.parametrize(
+    ("asked", "axes"),
+    [
+        ([("auto", "default"), ("nccl", "default")], "cross_device_op"),
+        ([("nccl", "num_packs=0"), ("nccl", "num_packs=2")], "num_packs"),
+        ([("auto", "bytes_per_pack=0"), ("auto", "bytes_per_pack=65536")], "bytes_per_pack"),
+        ([("nccl", "default"), ("nccl", "num_packs=2")], "packing"),
+        ([("auto", "default"), ("nccl", "default"), ("nccl", "num_packs=0"), ("nccl", "num_packs=2")], None),
+        ([("auto", "default"), ("nccl", "num_packs=2")], ""),
+    ],
+)
+def test_what_would_decide_between_ops_is_asked_along_what_they_differ_in(
+    asked: list[tuple[str, str]], axes: str | None
+) -> None:
+    cells = [make_cell(), *(make_cell("mirrored", 2, op=op, packing=packing) for op, packing in asked)]
+    run = sweep_run("run-a", cells)
+    note = ops_table(summarise(run.manifest, run.trials).workloads[0]).note
+    if axes is None:
+        assert "compare RUN --along cross_device_op or num_packs or packing says what would decide" in note
+    elif axes:
+        assert f"compare RUN --along {axes} says what would decide" in note
+        assert len(compare_along(run, axes, Margins()).rows) == len(asked) - 1
+    else:
+        assert "--along" not in note
 
 
 @pytest.mark.parametrize(

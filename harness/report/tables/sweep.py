@@ -7,7 +7,7 @@ from harness.analysis.batch import BatchCurve
 from harness.analysis.cells import marked
 from harness.analysis.estimates.verdict import EPSILON, Margins
 from harness.analysis.limits import CellRate
-from harness.analysis.ops import judge_ops
+from harness.analysis.ops import axes_of, judge_ops
 from harness.analysis.pipelines import FedBy, FedModel, by_cell, fed_models, of_pipelines
 from harness.analysis.scaling import SHARED_LABEL
 from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
@@ -140,7 +140,8 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
     by_id = {cell.cell_id: cell for cell in work.cells}
     verdicts = judge_ops(work.ops, margins or Margins()) if work.judged else {}
     rows = []
-    for group in (group for group in work.ops if group.reference_id is not None):
+    groups = [group for group in work.ops if group.reference_id is not None]
+    for group in groups:
         for item in group.results:
             cell = by_id[item.cell_id]
             relative = "the reference" if item.cell_id == group.reference_id else STATUS_WORDS[cell.trials.status]
@@ -160,9 +161,10 @@ def ops_table(work: WorkloadSummary, margins: Margins | None = None) -> Table:
         Head("what ran in one step", False),
         Head("same experiment as", False),
     )
+    axes = " or ".join(axes_of(groups))
     undecided = (
-        "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal; "
-        "compare RUN --along cross_device_op says what would decide."
+        "Undecided: the interval allows a difference that counts as well as none, which is not the same as equal"
+        f"{f'; compare RUN --along {axes} says what would decide' if axes else ''}."
     )
     note = (
         f"{undecided if work.judged else NOT_JUDGED} What ran is read from the traced program. Cells "
