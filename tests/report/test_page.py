@@ -86,6 +86,24 @@ def test_how_long_more_trials_take_is_without_the_pause_before_a_run_was_resumed
     assert float(found[2]) == pytest.approx(int(found[1]), rel=0.05)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_that_no_two_cells_were_the_same_experiment_is_said_where_the_programs_are_known(known: bool) -> None:
+    """Two cells have one program, and differ in their threads."""
+
+    def traced(record: TrialRecord) -> TrialRecord:
+        program = {"fingerprint": record.cell.get("cross_device_op") if known else ""}
+        return record.model_copy(update={"executed": record.executed.model_copy(update=program)})
+
+    cells = [make_cell("mirrored", 2, op=op) for op in ("auto", "nccl")] + [
+        make_cell("mirrored", 2, intra_op_threads=2)
+    ]
+    run = make_run(cells, faults=False, change=traced)
+    assert not any(cell.same_experiment_as for cell in summarise(*run).cells)
+    words = page_of(run).words
+    assert ("No two cells were the same experiment." in words) == known
+    assert "each traced program differs" not in words
+
+
 def page_of(run: tuple[RunManifest, list[TrialRecord]]) -> Page:
     manifest, trials = run
     page = Page(render(manifest, trials, summarise(manifest, trials)))
