@@ -25,6 +25,7 @@ from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answers
 from harness.report.words.brief import brief_lines
+from harness.report.words.collectives import collective_lines
 from harness.spec import sweep_from
 from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
@@ -32,7 +33,7 @@ from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
 from tests.report.page.trials.test_command import planned
 from tests.report.test_quantities import run_of
 from tests.report.test_roofline import known
-from tests.synthetic import make_cell, make_run
+from tests.synthetic import make_cell, make_run, unproved
 
 KEYS: dict[str, Any] = {"device": "virtual-cpu", "strategy": "mirrored"}
 GATHERED = CollectiveCell(collective="all_gather", size=65532, replicas=3, **KEYS)
@@ -307,6 +308,18 @@ def test_the_answer_is_the_most_that_each_moves_and_the_least_that_it_takes(run:
     assert gathered.startswith("all_gather, 3 replicas, virtual-cpu: busbw ")
     assert rest == "Without a throughput: 1 wrong result."
     assert gathered in run_text(run.manifest, run.trials, summary, 300, False).replace("\n    ", " ")
+
+
+@pytest.mark.parametrize(("left_out", "told"), [(RING, "reduction_to_one_device"), (ON_ONE, "auto")])
+def test_what_is_unproved_is_not_the_answer_while_anything_is_proved(
+    left_out: CollectiveCell, told: str, tmp_path: Path
+) -> None:
+    made = run_of([RING, ON_ONE], tmp_path)
+    some = [unproved(trial) if trial.cell == left_out else trial for trial in made.trials]
+    [line] = collective_lines(summarise(made.manifest, some))
+    assert line.count(f"at 1 MiB ({told})") == 2
+    [line] = collective_lines(summarise(made.manifest, [unproved(trial) for trial in made.trials]))
+    assert line.count("(unproved)") == 2
 
 
 def test_the_page_begins_with_that_once_and_has_the_tables(run: Run, summary: RunSummary) -> None:

@@ -1,6 +1,7 @@
 """What a run of collectives comes to: of each, the most that it moves and the least that it takes."""
 
 from harness.analysis import RunSummary
+from harness.analysis.cells import marked
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, collective_groups
 from harness.report.words.text import seconds, significant
 from harness.spec.collective import size_text
@@ -25,11 +26,14 @@ def _line(group: CollectiveGroup) -> str:
 
 
 def _known(group: CollectiveGroup) -> list[tuple[CollectiveFigures, float, float]]:
-    """Each that was measured, with seconds and bytes/s."""
-    measured = [(one, one.time_s, one.busbw) for one in group.figures]
+    """Each that was measured, with seconds and bytes/s; without those that no ranking takes in, unless there are no
+    others."""
+    ranked = [one for one in group.figures if one.summary.place is not None]
+    measured = [(one, one.time_s, one.busbw) for one in ranked or group.figures]
     return [(one, time.value, busbw.value) for one, time, busbw in measured if time is not None and busbw is not None]
 
 
 def _where(group: CollectiveGroup, one: CollectiveFigures) -> str:
     size, model = size_text(one.cell.size, "B", " "), one.cell.gradients
-    return f"at {f'the gradients of {model}, {size}' if model else size} ({group.name_of(one.cell)})"
+    name = marked(group.name_of(one.cell), one.summary.trials)
+    return f"at {f'the gradients of {model}, {size}' if model else size} ({name})"
