@@ -117,6 +117,19 @@ def test_three_sizes_have_a_latency_and_a_bandwidth_and_two_have_none(tmp_path: 
     assert "Latency and bandwidth" in render(made.manifest, made.trials, more)
 
 
+@pytest.mark.parametrize("off", [0.998, 1.002])
+def test_a_residual_that_rounds_to_nothing_has_no_sign(off: float, tmp_path: Path) -> None:
+    """Times on a line, but for that of the middle size, which is off by two thousandths."""
+    made = run_of(in_three_sizes(RING), tmp_path)
+
+    def on_a_line(record: TrialRecord) -> TrialRecord:
+        times = record.cell.get("size") * 1e-9 + 1e-4
+        return record.model_copy(update={"step_time_s": times * (off if record.cell.get("size") == 2**21 else 1.0)})
+
+    [row] = latency_table(summarise(made.manifest, [on_a_line(trial) for trial in made.trials])).rows
+    assert any(text.startswith("0 % at ") for text in row)
+
+
 def test_the_figure_has_time_and_bandwidth_against_size_in_words_too(tmp_path: Path, summary: RunSummary) -> None:
     sizes = [4 * 2**power for power in (0, 10, 20)]
     made = run_of([of.model_copy(update={"size": size}) for of in (RING, ON_ONE) for size in sizes], tmp_path)

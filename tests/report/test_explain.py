@@ -76,6 +76,13 @@ def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:
     assert "nothing else takes 10%" in text
 
 
+def test_a_share_that_rounds_to_nothing_has_no_sign() -> None:
+    found = explanations_of(explain_run(RATIOS | {"no_update": 1.0002}, noise=(0.0, 0.0001, -0.0001)))
+    cells = [text for table in explain_tables(found) for row in table.rows for text in row]
+    assert "0.0 %" in cells
+    assert not any(re.search(r"-0\.0( |$)", text) for text in cells)
+
+
 def test_several_parts_are_all_named() -> None:
     text = said(RATIOS | {"no_input": 0.8, "no_reduction": 0.8})
     assert "bound by several parts" in text

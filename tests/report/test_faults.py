@@ -3,10 +3,18 @@
 import json
 import re
 
+from harness.analysis import Interval
 from harness.analysis.faults import summarise_faults
 from harness.record.faults import Detection
 from harness.report.faults.as_json import faults_json
-from harness.report.faults.page import faults_headline, faults_lines, faults_page, faults_tables, spread_words
+from harness.report.faults.page import (
+    faults_headline,
+    faults_lines,
+    faults_page,
+    faults_tables,
+    overhead_words,
+    spread_words,
+)
 from harness.report.tables.table import Table
 from harness.run.kinds.faults.scenarios import plan_jobs
 from harness.spec.faults import faults_from
@@ -45,6 +53,10 @@ def test_what_was_not_run_stands_apart_with_its_reason() -> None:
 def test_the_cost_and_the_advice_have_their_figures() -> None:
     assert column("Checkpoints when nothing fails", "time with / without") == ["+20.0 % [+20.0, +20.0]"]
     assert column("How often to make a checkpoint", "a checkpoint every") == ["38 s", "3.1 min", "8.2 min"]
+
+
+def test_a_checkpoint_that_costs_next_to_nothing_has_a_cost_without_a_sign() -> None:
+    assert overhead_words(Interval(0.9999, 0.9997, 1.0012)) == "0.0 % [0.0, +0.1]"
 
 
 def test_the_headline_counts_right_ends() -> None:

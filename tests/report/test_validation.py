@@ -239,6 +239,11 @@ def test_what_was_measured_is_the_change_of_the_step_time_as_a_share() -> None:
     assert column(table, "step time, measured") == ["+10.0% [+8.0%, +12.0%]", "-9.5%"]
 
 
+def test_a_change_that_rounds_to_nothing_has_no_sign() -> None:
+    table = effects_table(record(effect(measured=0.0002, measured_low=-0.0001, measured_high=0.0004)))
+    assert column(table, "step time, measured") == ["0.0% [0.0%, 0.0%]"]
+
+
 # other tools
 
 

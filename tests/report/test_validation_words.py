@@ -52,6 +52,23 @@ def test_what_a_turn_costs_is_said_in_the_findings_and_beside_absolute_throughpu
     assert "'validate' measures it." in ranking_table(work, noise, record(effect())).note
 
 
+def test_a_turn_is_said_to_cost_a_throughput_only_of_cells_of_which_that_was_shown() -> None:
+    costs = TurnCost(cell=MIRRORED, trials=300, longer=0.027, low=0.025, high=0.03)
+    open_one = TurnCost(cell=ONE, trials=300, longer=-0.004, low=-0.012, high=0.003)
+    [both] = validation_lines(record(effect(), floors=[], turns=[open_one, costs]))
+    assert f"by {MIRRORED.label} +2.7% [+2.5%, +3.0%]: absolute throughputs are lower by up to as much" in both
+    assert f"no cost of following another trial's window was shown of {ONE.label} -0.4% [-1.2%, +0.3%]" in both
+    [alone] = validation_lines(record(effect(), floors=[], turns=[open_one]))
+    assert alone.startswith("no cost of following another trial's window was shown of ")
+    assert "absolute throughputs are lower" not in alone
+
+
+def test_what_rounds_to_nothing_has_no_sign() -> None:
+    nothing = TurnCost(cell=ONE, trials=300, longer=-0.0001, low=-0.0003, high=0.0002)
+    [said] = validation_lines(record(effect(), floors=[], turns=[nothing]))
+    assert said.endswith(f"{ONE.label} 0.0% [0.0%, 0.0%]")
+
+
 def test_what_is_not_complete_or_quick_says_so_and_how_to_go_on() -> None:
     said = " ".join(validation_lines(record(effect(), complete=False, quick=True, floors=[])))
     assert "python -m harness validate --resume validation-run" in said

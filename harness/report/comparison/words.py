@@ -7,7 +7,7 @@ from harness.analysis.comparison import Comparison, Row
 from harness.analysis.estimates.verdict import Judgement, judge
 from harness.environment import Change, fact_words
 from harness.report.comparison.phrases import PHRASES
-from harness.report.words.text import NOTHING, listed, ratio, shortened
+from harness.report.words.text import NOTHING, listed, ratio, shortened, signed
 from harness.spec.quantity import Quantity
 from harness.spec.work import quantity_of
 from harness.visible import plural, printable
@@ -143,8 +143,7 @@ def _with_size(verdict: str, interval: Interval, signs: dict[str, int]) -> str:
 
 
 def _signed(value: float, decimals: int) -> str:
-    text = f"{value:+.{decimals}f}".replace("-", "−")
-    return text[1:] if float(f"{value:.{decimals}f}") == 0 else text
+    return signed(value, decimals).replace("-", "−")
 
 
 def _what_would_decide(comparison: Comparison, wall: Judgement) -> str:

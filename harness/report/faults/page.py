@@ -10,7 +10,7 @@ from harness.record.manifest import RunManifest
 from harness.report.figures.faults import faults_figure, trained_by
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, seconds, significant, size
+from harness.report.words.text import NOTHING, seconds, signed, significant, size
 from harness.visible import plural, printable
 
 A_DAY_S = 86400.0
@@ -230,10 +230,10 @@ def spread_words(spread: MedianRange | None) -> str:
 
 def overhead_words(overhead: Interval) -> str:
     """`+4.2 % [+3.1, +5.3]`."""
-    change = f"{100 * (overhead.value - 1):+.1f} %"
+    change = f"{signed(100 * (overhead.value - 1), 1)} %"
     if overhead.low is None or overhead.high is None:
         return change
-    return f"{change} [{100 * (overhead.low - 1):+.1f}, {100 * (overhead.high - 1):+.1f}]"
+    return f"{change} [{signed(100 * (overhead.low - 1), 1)}, {signed(100 * (overhead.high - 1), 1)}]"
 
 
 def _counts(spread: MedianRange | None) -> str:

@@ -17,6 +17,7 @@ from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
     percent,
+    signed,
     significant,
 )
 from harness.spec.collective import size_text
@@ -108,7 +109,7 @@ def _fit_row(piece: Piece) -> tuple[str, ...]:
         _scaled(piece.bandwidth, _GIGA),
         f"[{_scaled(low, _GIGA)} – {_scaled(high, _GIGA, '∞')}]" if known else "no interval",
         f"{_bytes(piece.smallest)} – {_bytes(piece.largest)}",
-        f"{100 * worst.share.value:+.0f} % at {_bytes(worst.size)}",
+        f"{signed(100 * worst.share.value, 0)} % at {_bytes(worst.size)}",
         f"does not hold at {_bytes(worst.size)}" if worst.beyond_doubt else "not contradicted",
     )
 

@@ -236,10 +236,10 @@ def _ms(seconds: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:z.1f} %"  # z: what rounds to nothing has no sign
 
 
 def _interval(share: StepPart) -> str:
     if share.low is None or share.high is None:
         return "[not known]"
-    return f"[{100 * share.low:.1f} – {100 * share.high:.1f} %]"
+    return f"[{100 * share.low:z.1f} – {100 * share.high:z.1f} %]"

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.analysis.estimates.intervals import CONFIDENCE
 from harness.analysis.estimates.power import clopper_pearson, lower_limit, upper_limit
-from harness.record.validation import Effect, PlantSize, Rate, Rule, Spread, ValidationRecord
+from harness.record.validation import Effect, PlantSize, Rate, Rule, Spread, TurnCost, ValidationRecord
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Head, Table
-from harness.report.words.text import NOTHING, STATUS_MEANING, seconds, sentence, significant
+from harness.report.words.text import NOTHING, STATUS_MEANING, seconds, sentence, signed, significant
 from harness.visible import plural, printable
 
 GOALS = {0.03: 0.90, 0.05: 0.95}
@@ -184,11 +184,19 @@ def tools_table(record: ValidationRecord) -> Table:
 
 def turn_words(record: ValidationRecord) -> str:
     """What taking turns does to an absolute throughput, of a record that has it."""
-    each = (f"{record.named(one.cell)} {one.longer:+.1%} [{one.low:+.1%}, {one.high:+.1%}]" for one in record.turns)
-    return (
+    costly = [_turn(record, one) for one in record.turns if one.low > 0]
+    rest = [_turn(record, one) for one in record.turns if one.low <= 0]
+    told = (
         "a window that follows another trial's takes longer than one that follows the trial's own, by "
-        f"{'; '.join(each)}: absolute throughputs are lower by up to as much, and ratios are not"
+        f"{'; '.join(costly)}: absolute throughputs are lower by up to as much, and ratios are not"
     )
+    unshown = f"no cost of following another trial's window was shown of {'; '.join(rest)}"
+    return "; ".join([*([told] if costly else []), *([unshown] if rest else [])])
+
+
+def _turn(record: ValidationRecord, one: TurnCost) -> str:
+    """`mirrored ×2 b32 +2.7% [+2.5%, +3.0%]`."""
+    return f"{record.named(one.cell)} {_change(one.longer)} [{_change(one.low)}, {_change(one.high)}]"
 
 
 def _plant_words(plant: PlantSize) -> str:
@@ -270,10 +278,15 @@ def _planted(effect: Effect) -> str:
 
 def _measured(effect: Effect) -> str:
     """The change of the step time as measured, B over A: what was planted is a share of it, not a logarithm."""
-    change = f"{math.expm1(-effect.measured):+.1%}"
+    change = _change(math.expm1(-effect.measured))
     if effect.measured_low is None or effect.measured_high is None:
         return change
-    return f"{change} [{math.expm1(-effect.measured_high):+.1%}, {math.expm1(-effect.measured_low):+.1%}]"
+    return f"{change} [{_change(math.expm1(-effect.measured_high))}, {_change(math.expm1(-effect.measured_low))}]"
+
+
+def _change(share: float) -> str:
+    """`+9.5%`."""
+    return f"{signed(100 * share, 1)}%"
 
 
 def _at_least(found: Rate, goal: float) -> str:

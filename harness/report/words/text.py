@@ -123,6 +123,12 @@ def percent(setting: float) -> str:
     return f"{100 * setting:.6g} %"
 
 
+def signed(value: float, decimals: int) -> str:
+    """`+0.4`, `-1.2`; what rounds to nothing has no sign."""
+    text = f"{value:+.{decimals}f}"
+    return text[1:] if float(text) == 0 else text
+
+
 def seconds(value: float | None) -> str:
     """Seconds, milliseconds or microseconds, three significant digits."""
     if value is None:
