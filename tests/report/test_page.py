@@ -342,6 +342,12 @@ def test_each_failed_gate_has_its_evidence_and_every_problem_a_remedy() -> None:
     )
 
 
+def test_where_cells_failed_the_gate_it_is_not_said_that_every_trial_passes_it() -> None:
+    words = default_page().words
+    assert "every trial goes through the correctness gate, and what fails there has no figure" in words
+    assert "passes the correctness gate" not in words
+
+
 def test_seeds_order_thresholds_and_versions_are_those_of_the_run() -> None:
     words, [plan] = default_page().words, make_run()[0].plans
     for part in (

@@ -49,7 +49,8 @@ def _design(source: PageSource) -> Iterator[tuple[str, str]]:
     yield (
         "protocol",
         f"{plural(summary.blocks, 'block')} of one fresh process a cell; live trials take turns at the clock, "
-        f"after warm-up {windows_words(manifest, summary)}; every trial passes the correctness gate before it is timed",
+        f"after warm-up {windows_words(manifest, summary)}; every trial goes through the correctness gate, and "
+        "what fails there has no figure",
     )
     yield "trials", recorded_words(summary)
     seeds = dict.fromkeys(f"{plan.seed} (stage {plan.stage})" for plan in manifest.plans)
