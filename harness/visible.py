@@ -1,9 +1,10 @@
 """Text from outside as it is shown: nothing in it moves a cursor or turns the text around, and it is not too much.
 
-And how a count is said.
+And how a count or a figure is said.
 """
 
 import json
+import math
 import re
 import reprlib
 from typing import Any
@@ -51,6 +52,23 @@ def _cut(text: str, most: int) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 trial`, `3 trials`, `3 processes`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`value` with `digits` significant digits, thousands separated, never in exponent form when readable."""
+    if value == 0:
+        return "0"
+    if not 1e-6 <= abs(value) < 1e12:
+        return f"{value:.{digits - 1}e}"
+    # rounded first: 99.96 has its first digit in the hundreds once it is 100
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(0, decimals)}f}"
+
+
+def percent(setting: float) -> str:
+    """A setting, in as many digits as it has: `3 %`, `0.5 %`."""
+    return f"{100 * setting:.6g} %"
 
 
 class _Given(reprlib.Repr):

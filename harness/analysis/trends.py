@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from harness.analysis.estimates.trend import trends
 from harness.record.trial import TrialRecord
+from harness.visible import significant
 
 Trends = Mapping[tuple[str, str | None], float]
 """By cell and side: the change of its windows from first to last, as a share; only those where one was found."""
@@ -30,7 +31,7 @@ def trend_of(found: Trends, cell_id: str) -> float | None:
 
 def trend_words(change: float) -> str:
     """A trend as it follows a cell's name."""
-    return f"windows become {100 * abs(change):.2g} % {'shorter' if change < 0 else 'longer'}"
+    return f"windows become {significant(100 * abs(change), 2)} % {'shorter' if change < 0 else 'longer'}"
 
 
 def _together(group: Iterable[TrialRecord]) -> list[list[float]]:

@@ -16,6 +16,7 @@ from harness.record import Run, RunManifest, TrialRecord
 from harness.record.trial import TF32
 from harness.record.validation import ValidationRecord
 from harness.spec.grouping import experiment
+from harness.visible import percent
 
 VALIDATE = "python -m harness validate"
 _MOST_BLOCKS_NAMED = 12
@@ -33,8 +34,9 @@ def on_validation(validation: ValidationRecord | None, margins: Margins, unpaire
     if floor is None:
         return [f"The validation of this machine (run {validation.run_id}) measured no noise floor {kind}."]
     if margins.delta < floor:
+        rounded = percent(float(f"{floor:.2g}"))
         return [
-            f"Delta, {100 * margins.delta:.2g} %, is below the noise floor of {100 * floor:.2g} % {kind} (run "
+            f"Delta, {percent(margins.delta)}, is below the noise floor of {rounded} {kind} (run "
             f"{validation.run_id}): differences of nothing but noise will be called faster or slower more often."
         ]
     return []

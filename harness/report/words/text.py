@@ -7,6 +7,8 @@ from harness.analysis import Interval
 from harness.analysis.cells import CellStatus, CellTrials
 from harness.spec.cell import Cell
 from harness.visible import one_line, printable
+from harness.visible import percent as percent
+from harness.visible import significant as significant
 
 NOTHING = "–"
 NOT_JUDGED = "Not judged: the sweep has not finished."
@@ -53,18 +55,6 @@ FIXED_PARTS = "process start, build, first step, checks and exit"
 """Of `Phases.fixed_s`."""
 _USELESS = 100
 """An interval whose ends are further apart than this, two trials corrected for many comparisons, says nothing."""
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """`value` with `digits` significant digits, thousands separated, never in exponent form when readable."""
-    if value == 0:
-        return "0"
-    if not 1e-6 <= abs(value) < 1e12:
-        return f"{value:.{digits - 1}e}"
-    # rounded first: 99.96 has its first digit in the hundreds once it is 100
-    rounded = float(f"{value:.{digits - 1}e}")
-    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
-    return f"{rounded:,.{max(0, decimals)}f}"
 
 
 def is_useless(interval: Interval) -> bool:
@@ -116,11 +106,6 @@ def _within(interval: Interval, digits: int = 3) -> str:
 def share_of(part: float) -> str:
     """A plain share: `12 %`."""
     return f"{significant(100 * part, 2)} %"
-
-
-def percent(setting: float) -> str:
-    """A setting, in as many digits as it has: `3 %`, `0.5 %`."""
-    return f"{100 * setting:.6g} %"
 
 
 def signed(value: float, decimals: int) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.analysis.comparison import choose_margins, compare_runs, parse_share
+from harness.analysis.comparison.remarks import on_validation
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
 from tests.comparisons import pair_of_runs, validation
@@ -40,6 +41,8 @@ def test_a_delta_below_the_noise_floor_is_remarked() -> None:
     margins = choose_margins(found, unpaired=True, delta=0.01)
     said = " ".join(compare_runs(*pair_of_runs(), margins, validation=found).remarks)
     assert "below the noise floor of 5 %" in said
+    [large] = on_validation(validation(unpaired=1.5), Margins(0.0125), unpaired=True)
+    assert "Delta, 1.25 %, is below the noise floor of 150 %" in large
     unknown = compare_runs(*pair_of_runs(), Margins(), validation=validation(unpaired=None))
     assert "measured no noise floor for sides measured at different times" in " ".join(unknown.remarks)
 

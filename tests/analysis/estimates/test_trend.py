@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from harness.analysis.estimates.trend import _slopes, trends
+from harness.analysis.trends import trend_words
 
 Array = NDArray[np.float64]
 SCATTERS = (0.046, 0.07, 0.107, 0.15)
@@ -189,3 +190,10 @@ def test_a_pilot_of_the_whole_first_block_finds_a_warm_up_as_seldom_as_the_page_
         falling = np.clip(1 - order / 15, 0, None) if how == ", evenly" else np.exp(-order / 3)
         found = lengthened(int(size) / 100 * falling, which[cells])
         assert [round(100 * share) for share in found] == [int(share) for share in told], (size, how, cells)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [(1.5, "150 % longer"), (-0.35, "35 % shorter"), (-0.0312, "3.1 % shorter")]
+)
+def test_a_trend_is_told_in_percent_however_large_it_is(change: float, words: str) -> None:
+    assert trend_words(change) == f"windows become {words}"
