@@ -18,6 +18,7 @@ from harness.report.comparison import FORMATS, Surface, renderer
 from harness.report.comparison.as_json import comparison_json
 from harness.report.comparison.forest import MOST, forest_figure
 from harness.report.comparison.phrases import PHRASES
+from harness.report.comparison.rule import margin_words
 from harness.report.comparison.words import cpu_words, row_notes, verdict_sentences, verdict_words
 from tests.comparisons import ab_run, pair_of_runs, sweep_run, validation
 from tests.report.test_page import Page, _is_sound
@@ -78,6 +79,27 @@ def test_every_format_says_verdict_margins_multiplicity_and_who_was_compared(nam
         for sentence in ("δ = 1.0 %", "ε = 3.0 %", "21 comparisons were judged together", "Benjamini–Hochberg"):
             assert sentence in said
         assert "1 false alarm in 60 A/A" in said
+
+
+@pytest.mark.parametrize(
+    ("delta", "epsilon", "told"),
+    [
+        (0.0125, 0.125, "δ = 1.25 % (from the command line), ε = 12.5 %"),
+        (0.01, 0.03, "δ = 1.0 % (from the command line), ε = 3.0 %"),
+        (0.0, 0.00375, "δ = 0 % (from the command line), ε = 0.375 %"),
+    ],
+)
+def test_margins_given_by_hand_are_told_as_given(delta: float, epsilon: float, told: str) -> None:
+    assert margin_words(choose_margins(None, unpaired=False, delta=delta, epsilon=epsilon)) == told
+
+
+def test_of_a_measured_noise_floor_two_digits_are_told() -> None:
+    floor = margin_words(choose_margins(validation(unpaired=0.0523456), unpaired=True))
+    assert floor.startswith("δ = 5.2 % (from the noise floor")
+    assert floor.endswith(", ε = 5.2 %")
+    beside = margin_words(choose_margins(validation(paired=0.0123456), unpaired=False, epsilon=0.0375))
+    assert beside.startswith("δ = 1.2 % (from the noise floor")
+    assert beside.endswith(", ε = 3.75 %")
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -6,6 +6,9 @@ from harness.analysis.estimates.verdict import DELTA, EPSILON, Margins
 from harness.errors import UsageError
 from harness.record.validation import ValidationRecord
 
+NOISE_FLOOR = "the noise floor that validate measured on this machine"
+"""What the source of a measured δ begins with."""
+
 
 def parse_share(key: str, text: str) -> float:
     """`0.01` or `1%` as a share. UsageError that names `key` unless it is from 0 to below 1."""
@@ -46,7 +49,7 @@ def choose_margins(
     elif floor is not None and validation is not None and floor > DELTA:
         chosen = floor
         kind = " for sides at different times" if unpaired else ""
-        source = f"the noise floor that validate measured on this machine{kind} (run {validation.run_id})"
+        source = f"{NOISE_FLOOR}{kind} (run {validation.run_id})"
         if floor >= 1:
             raise UsageError(f"delta: {source} is {floor:.0%}: validate it again while it is idle, or {of_ones_own}")
         if epsilon is not None and epsilon < chosen:

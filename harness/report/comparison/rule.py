@@ -1,12 +1,13 @@
 """How the verdicts were reached: the rule with this comparison's numbers, and the formulas with their sources."""
 
 from harness.analysis.comparison import Comparison
+from harness.analysis.comparison.margins import NOISE_FLOOR
 from harness.analysis.estimates.verdict import Margins
 from harness.record.validation import ValidationRecord
 from harness.report.comparison.words import quantity_of_rows
 from harness.report.tables.validation import pooled_rate
 from harness.report.words.method import Method
-from harness.report.words.text import listed, significant
+from harness.report.words.text import listed, percent, significant
 from harness.visible import plural, printable
 
 CORRECTIONS = {"none": "none", "fdr": "Benjamini–Hochberg, false discovery rate 5 %", "holm": "Holm, 5 % in all"}
@@ -14,10 +15,17 @@ CORRECTIONS = {"none": "none", "fdr": "Benjamini–Hochberg, false discovery rat
 
 def margin_words(margins: Margins) -> str:
     """Both margins and where δ comes from."""
-    return printable(
-        f"δ = {significant(100 * margins.delta, 2)} % (from {margins.source}), "
-        f"ε = {significant(100 * margins.epsilon, 2)} %"
-    )
+    measured = margins.source.startswith(NOISE_FLOOR)
+    delta = _margin(margins.delta, measured)
+    epsilon = _margin(margins.epsilon, measured and margins.epsilon == margins.delta)
+    return printable(f"δ = {delta} (from {margins.source}), ε = {epsilon}")
+
+
+def _margin(share: float, measured: bool) -> str:
+    """Two digits of a measured one; a given one has no fewer than it was given in, to judge by it again."""
+    rounded = significant(100 * share, 2)
+    as_given = percent(share)
+    return f"{rounded} %" if measured or percent(float(rounded) / 100) == as_given else as_given
 
 
 def rule_sentences(comparison: Comparison) -> tuple[str, ...]:
