@@ -129,6 +129,9 @@ class Mean:
     def tracer(self, leads: bool) -> None:
         """It cannot be profiled."""
 
+    def forget_peak(self) -> None:
+        """It has no accelerator."""
+
     def peak_device_memory_bytes(self) -> int | None:
         return None
 

@@ -180,6 +180,9 @@ class Trainer(Protocol):
     def staleness(self) -> dict[int, int] | None:
         """How many updates had how many others pass between their read and their write; None where all wait."""
 
+    def forget_peak(self) -> None:
+        """The first updates are proved: the peak of accelerator memory is of what comes."""
+
     def peak_device_memory_bytes(self) -> int | None:
         """Largest sum of accelerator memory over the replicas; None where nobody counts it."""
 

@@ -105,6 +105,7 @@ class Trial(Attempt):
         gc.enable()
         self._initial, self._states = [], []
         let_go(self._state_bytes)
+        trainer.forget_peak()
         self._enter("warmup")
 
     def _executed(self, trainer: Trainer) -> Executed:

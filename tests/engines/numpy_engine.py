@@ -204,6 +204,9 @@ class LeastSquares:
     def tracer(self, leads: bool) -> None:
         """It has no profiler."""
 
+    def forget_peak(self) -> None:
+        """It has no accelerator."""
+
     def peak_device_memory_bytes(self) -> int | None:
         """It has no accelerator."""
         return None

@@ -88,22 +88,17 @@ class TensorFlowTrainer:
         return updates_due(self._training.optimizer, steps, self._training.cell.replicas_per_update)
 
     def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """A second model, on one device, eagerly and without tf.distribute. What it took of a device is not counted."""
+        """A second model, on one device, eagerly and without tf.distribute."""
         self._must_have_a_reference()
-        return self._uncounted(lambda: [run_reference(self._training, initial)])[0]
+        return self._remembered([run_reference(self._training, initial)])[0]
 
     def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
         """As `reference`, each update by itself."""
         self._must_not_need_others(befores[-1])
-        return self._uncounted(lambda: reference_of_each(self._training, befores))
+        return self._remembered(reference_of_each(self._training, befores))
 
-    def _uncounted(self, compute: Callable[[], list[Reference]]) -> list[Reference]:
-        """What is computed, whose memory on a device does not count; which fault it would show least is remembered."""
-        try:
-            references = compute()
-        finally:
-            if not self._request.training.asynchronous:
-                forget_peak(self._training.devices.names)
+    def _remembered(self, references: list[Reference]) -> list[Reference]:
+        """The same; which fault they would show least is remembered."""
         sights = [(share, str(name)) for of in references for name, share in (of.sight or {}).items()]
         self._hardest = min(((share, name) for share, name in sights if name != "delayed"), default=(0.0, None))[1]
         return references
@@ -180,6 +175,11 @@ class TensorFlowTrainer:
     def staleness(self) -> dict[int, int] | None:
         """Of parameter servers."""
         return self._loop.staleness
+
+    def forget_peak(self) -> None:
+        """Of this process's devices."""
+        if not self._request.training.asynchronous:
+            forget_peak(self._training.devices.names)
 
     def peak_device_memory_bytes(self) -> int | None:
         """Of the replicas' GPUs since warm-up, where they are this process's: TensorFlow counts its own alone."""

@@ -20,7 +20,7 @@ from harness.engines.torch.optimizers import CountedOptimizer
 from harness.engines.torch.reference import TorchShares, placed
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
-from harness.protocol.state import Reference, VariableState
+from harness.protocol.state import VariableState
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
@@ -111,13 +111,6 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
         coarsest = max(sorted(met), key=STATE_TOLERANCE.__getitem__)
         return TorchShares(module, self._device, self._layout, OPTIMIZERS[cell.optimizer], cell.workers, coarsest)
 
-    def reference(self, initial: Sequence[VariableState]) -> Reference:
-        """What it takes of a card is not counted."""
-        try:
-            return super().reference(initial)
-        finally:
-            self._device.forget_peak()
-
     def synchronise(self) -> None:
         """Return when the device has done all that it was told."""
         self._device.wait()
@@ -126,6 +119,10 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
     def resources(self) -> Resources:
         """The device of this process."""
         return self._device.resources
+
+    def forget_peak(self) -> None:
+        """Of this process's card."""
+        self._device.forget_peak()
 
     def peak_device_memory_bytes(self) -> int | None:
         """Of all processes, each of which must ask."""

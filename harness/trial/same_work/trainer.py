@@ -121,6 +121,9 @@ class SameWorkTrainer(ABC):
         """None is asked for (`refuse_what_is_tensorflows`)."""
         return None
 
+    def forget_peak(self) -> None:  # noqa: B027  there need be no accelerator
+        """There is no accelerator."""
+
     def peak_device_memory_bytes(self) -> int | None:
         """There is no accelerator."""
         return None

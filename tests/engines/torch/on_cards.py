@@ -297,6 +297,7 @@ def the_reference_computes_on_the_card_and_leaves_nothing_there() -> None:
         kept = trained._device.put
         with mock.patch.object(trained._device, "put", lambda what: seen.append(kept(what)) or seen[-1]):
             trained.reference(initial)
+        trained.forget_peak()
     assert {tensor.device.type for tensor in seen} == {"meta"}
     own = trained._single._module
     assert {tensor.device.type for tensor in (*own.parameters(), *own.buffers())} == {"cpu"}
