@@ -76,6 +76,12 @@ class Measured:
     """By what share its windows still change in the course of a trial, relative to those that took turns with it; None
     where no trend was found."""
 
+    @property
+    def processors(self) -> float | None:
+        """How many processors all its processes kept busy while it was timed."""
+        each = self.cpu_seconds_each
+        return None if each is None or self.throughput.value is None else each * self.throughput.value
+
 
 @dataclass(frozen=True)
 class CellTrials:

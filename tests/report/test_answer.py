@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from harness.analysis import summarise
 from harness.record.manifest import RunManifest
 from harness.record.trial import Executed, TrialRecord
@@ -15,6 +17,7 @@ from harness.report.words.answer import answer_lines, answers
 from harness.report.words.brief import brief_lines
 from harness.report.words.exactness import ranking_note
 from harness.report.words.problems import remarks
+from harness.spec.axes import ENGINE
 from harness.spec.cell import Cell, trained
 from tests.comparisons import scaled
 from tests.synthetic import default_cells, failed, make_cell, make_run, unproved, warming
@@ -458,6 +461,24 @@ def test_beside_an_engine_that_compiles_whole_steps_it_is_said_that_tensorflow_d
     assert words in told(jax, make_cell("none"))
     assert words not in told(jax, make_cell("none", xla=True))
     assert words not in told(jax, make_cell("none", engine="torch"))
+    assert "PyTorch ran op after op beside jax: " in told(jax, make_cell("none", engine="torch"))
+    assert "PyTorch" not in told(jax, make_cell("none"))
+
+
+@pytest.mark.parametrize(("of_torch", "told"), [(1.0, True), (1.4, False)])
+def test_engines_of_which_one_device_takes_more_processors_are_named_with_how_many(of_torch: float, told: bool) -> None:
+    def busy(record: TrialRecord) -> TrialRecord:
+        assert record.throughput is not None
+        cores = of_torch if record.cell.get("engine") == "torch" else 1.4
+        return record.model_copy(update={"cpu_seconds_per_example": cores / record.throughput})
+
+    cells = [make_cell("none"), make_cell("none", engine="torch")]
+    text = "\n".join(answer_lines(summarise(*make_run(cells, faults=False, change=busy))))
+    found = re.findall(r"Without a strategy (\w+) keeps ([\d.]+) processors busy and (\w+) ([\d.]+): some of", text)
+    assert [(many, few) for many, _, few, _ in found] == [(ENGINE, "torch")] * told
+    assert [float(busy) for _, *most, _, least in found for busy in (*most, least)] == pytest.approx(
+        [1.4, 1.0] * told, rel=0.05
+    )
 
 
 def test_float32_that_gpus_computed_as_tf32_is_said_beside_the_answer_and_in_the_table_of_what_ran() -> None:

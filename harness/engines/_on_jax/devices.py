@@ -22,6 +22,8 @@ PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 """A variable that says whether a process takes three quarters of a card at once, as is JAX's own choice."""
 AMPERE = 8.0
 """The compute capability from which on cards multiply in TF32."""
+WHOLE, ROUNDS_MORE = ("highest", "float32", "f32_f32_f32"), ("bf16_", "f16_", "any_f8")
+"""JAX's precisions of products in which float32 is not TF32, and how those begin that have fewer bits than TF32."""
 THREADS_A_DEVICE = 2
 """XLA's devices on a processor share pools of threads, in which those that wait for an all-reduce block. With as many
 threads as devices a run of steps that nobody waits for was seen to hang at 2 and at 4 devices; with twice as many it
@@ -108,12 +110,15 @@ def _found_cards(jax: Any) -> list[Any]:
 
 def _arithmetic(cards: list[Any]) -> str:
     """XLA multiplies and convolves float32 in TF32 where a card has it and nobody asks for more: JAX's default
-    precision. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, and not to XLA's own kernels."""
+    precision, and what it calls high and bfloat16. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, and not to
+    XLA's own kernels. Unsupported for what rounds more."""
     import jax
 
     able = all(float(getattr(card, "compute_capability", 0)) >= AMPERE for card in cards)
-    asked = jax.config.jax_default_matmul_precision in (None, "default", "tensorfloat32", "fastest")
-    return TF32 if able and asked else FLOAT32
+    asked = str(jax.config.jax_default_matmul_precision).lower()
+    if asked.startswith(ROUNDS_MORE):
+        raise Unsupported(f"JAX_DEFAULT_MATMUL_PRECISION is {asked}: products are proved in float32 and TF32 alone")
+    return FLOAT32 if not able or asked in WHOLE or asked.startswith("f64") else TF32
 
 
 def _of_processor(request: Request) -> TrialDevices:

@@ -15,7 +15,7 @@ class Jax(OnJax):
     name = "jax"
     title = "JAX"
     clusters = OnJaxClusters(title)
-    software = Software(titles={"jax": "JAX"})
+    software = Software(titles={"jax": "JAX"}, variables=("JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64"))
     environment = Environment(
         needs={"jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
         installs=("jax", "numpy", "psutil", "pydantic", "scikit-learn"),

@@ -18,7 +18,9 @@ class KerasDistribution(OnJax):
     name = "keras_distribution"
     title = "Keras' distribution"
     clusters = OnJaxClusters(title)
-    software = Software(titles={"keras": "Keras", "jax": "JAX"})
+    software = Software(
+        titles={"keras": "Keras", "jax": "JAX"}, variables=("JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64")
+    )
     environment = Environment(
         needs={"keras": "3.15", "jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
         installs=("keras", "jax", "numpy", "psutil", "pydantic", "scikit-learn"),

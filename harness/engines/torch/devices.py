@@ -130,7 +130,8 @@ class Card(Processor):
             return found.model_copy(update={"operations": operations})
         kinds = " and ".join(kind for kind, on in self._in_tf32.items() if on)
         kept = {subject: words for subject, words in found.unlike.items() if subject != "threads"}
-        unlike = {**kept, "arithmetic": f"TF32 in {kinds} alone" if kinds else "no TF32"}
+        chosen = {} if torch.backends.cudnn.benchmark else {"kernels": "convolutions not chosen by their times"}
+        unlike = {**kept, **chosen, "arithmetic": f"TF32 in {kinds} alone" if kinds else "no TF32"}
         told = {"operations": operations, "arithmetic": self.arithmetic(module), "unlike": unlike}
         return found.model_copy(update=told)
 

@@ -48,7 +48,7 @@ class Torch(TrialsAlone):
     name = "torch"
     title = "PyTorch"
     clusters = TorchClusters()
-    software = Software(titles={"torch": "PyTorch"})
+    software = Software(titles={"torch": "PyTorch"}, variables=("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",))
     environment = Environment(
         needs={"torch": "2.4", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
         installs=("torch", "numpy", "psutil", "pydantic", "scikit-learn"),

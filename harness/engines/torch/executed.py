@@ -27,7 +27,12 @@ def inspect(averaging: Averaging, optimizer: Any, stages: list[str], remarks: di
         pack_bytes=reductions,
         fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:16],
         input=stages,
-        unlike={**UNLIKE, **({"packs": averaging.packs} if reductions else {}), **remarks},
+        unlike={
+            **UNLIKE,
+            **({"packs": averaging.packs} if reductions else {}),
+            **({"statistics": averaging.buffers} if averaging.buffers else {}),
+            **remarks,
+        },
     )
 
 

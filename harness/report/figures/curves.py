@@ -22,8 +22,8 @@ from harness.report.figures.panels import (
     looks_of,
 )
 from harness.report.figures.svg import Picture, panelled
-from harness.report.tables.engines import engine_name
 from harness.report.tables.overlay import Published, published
+from harness.report.words.engines import engine_name
 from harness.report.words.headline import default_words
 from harness.report.words.over import base_case, over_base
 from harness.report.words.text import described, listed, share_of, shortened, significant

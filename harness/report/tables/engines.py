@@ -2,11 +2,11 @@
 
 import statistics
 
-from harness.analysis import CellSummary, WorkloadSummary
+from harness.analysis import WorkloadSummary
 from harness.analysis.collectives import of_collectives
 from harness.report.tables.table import Head, Table
+from harness.report.words.engines import engine_name, processors_of_engines
 from harness.report.words.text import FIXED_PARTS, NOTHING, seconds
-from harness.spec.axes import ENGINE
 from harness.visible import plural, printable
 
 TELLS_NOT = (
@@ -15,13 +15,9 @@ TELLS_NOT = (
 )
 NOTE = (
     f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is "
-    f"{FIXED_PARTS}, the median over the cells. {TELLS_NOT}"
+    f"{FIXED_PARTS}, the median over the cells. Processors of one device are those that a cell without a strategy kept "
+    f"busy, the median. {TELLS_NOT}"
 )
-
-
-def engine_name(cell: CellSummary) -> str:
-    """What trained a cell."""
-    return str(cell.trials.cell.get("engine") or ENGINE)
 
 
 def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
@@ -40,9 +36,9 @@ def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
 def differing_lines(work: WorkloadSummary) -> list[str]:
     """The same as a line for each engine that is not TensorFlow, for a terminal."""
     table = engines_table(work)
-    names = [column.name for column in table.columns[1:-1]]
+    names = [column.name for column in table.columns[1:-2]]
     lines = []
-    for engine, *told, _ in table.rows:
+    for engine, *told, _, _ in table.rows:
         words = [f"{name} {text}" for name, text in zip(names, told, strict=True) if text != NOTHING]
         lines += [f"{engine}: {'; '.join(words)}."] if words else []
     return lines
@@ -58,10 +54,16 @@ def engines_table(work: WorkloadSummary) -> Table:
         for subject, words in cell.trials.executed.unlike.items():
             told.setdefault(subject, {})[words] = None
     subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told))
-    columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects, "fixed_cost_of_a_trial"))
-    fixed = _fixed_costs(work)
+    names = ("engine", *subjects, "processors_of_one_device", "fixed_cost_of_a_trial")
+    columns = tuple(Head(name.replace("_", " "), False) for name in names)
+    fixed, busy = _fixed_costs(work), processors_of_engines(work)
     rows = [
-        (engine, *("; ".join(told.get(subject, [NOTHING])) for subject in subjects), fixed.get(engine, NOTHING))
+        (
+            engine,
+            *("; ".join(told.get(subject, [NOTHING])) for subject in subjects),
+            f"{busy[engine]:.2f}" if engine in busy else NOTHING,
+            fixed.get(engine, NOTHING),
+        )
         for engine, told in unlike.items()
     ]
     several = len(rows) > 1 and not of_collectives(work)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from harness.analysis import CellSummary, Interval, Noise, WorkloadSummary
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
+from harness.report.words.engines import processors_of_engines
 from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
@@ -20,6 +21,8 @@ BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("sourc
 """Axes of what a cache does once."""
 _WIDE = 0.03
 _MUCH = 3.0
+_MORE = 1.15
+"""As many times another engine's processors are worth a word."""
 
 
 def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[str, ...]:
@@ -30,6 +33,7 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[
         *cached_words(work),
         *_together(work),
         *_compilers(work),
+        *_processors(work),
         *_arithmetic(work),
         *_clocks(work),
         *_limits(work),
@@ -114,6 +118,20 @@ def _compilers(work: WorkloadSummary) -> Iterator[str]:
             f"{listed(compile_all)} compiled the whole step with XLA, and TensorFlow runs op after op unless it is "
             "asked to compile: --xla false,true measures what that gives."
         )
+    if compile_all and any(cell.get("engine") == "torch" for cell, _ in ranked):
+        yield f"PyTorch ran op after op beside {listed(compile_all)}: what torch.compile would give was not measured."
+
+
+def _processors(work: WorkloadSummary) -> Iterator[str]:
+    """Engines of which one device takes more of the machine than another's."""
+    busy = sorted(processors_of_engines(work).items(), key=lambda item: item[1])
+    if len(busy) > 1 and busy[-1][1] > _MORE * busy[0][1]:
+        (few, least), (many, most) = busy[0], busy[-1]
+        yield (
+            f"Without a strategy {many} keeps {most:.2f} processors busy and {few} {least:.2f}: some of the difference "
+            "between them, and between their efficiencies, is of processors and not of the engine (the table of what "
+            "differs has each)."
+        )
 
 
 def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
@@ -123,6 +141,7 @@ def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
         engines = {trials.executed.engine for trials in found}
         other = ", as JAX does, and PyTorch in convolutions" if any(engines) else ""
         jax = ", and JAX_DEFAULT_MATMUL_PRECISION=float32 to JAX" if "jax" in engines else ""
+        jax += "; TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 has PyTorch take it in products, too" if "torch" in engines else ""
         yield (
             "float32 was computed as TF32, with 10 bits of fraction in place of 23, which TensorFlow does by itself on "
             f"GPUs that can{other}; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it{jax}."

@@ -67,7 +67,7 @@ def test_float32_is_tf32_where_cards_have_it_and_jax_was_not_told_otherwise(
 ) -> None:
     found = {
         set_up(jax_python, "9.0", "8.0")["arithmetic"],
-        set_up(jax_python, "9.0", "9.0", precision="tensorfloat32")["arithmetic"],
+        *(set_up(jax_python, "9.0", "9.0", precision=name)["arithmetic"] for name in ("tensorfloat32", "high")),
         # NVIDIA's libraries heed it, and XLA's own kernels do not
         set_up(jax_python, "9.0", "9.0", NVIDIA_TF32_OVERRIDE="0")["arithmetic"],
     }

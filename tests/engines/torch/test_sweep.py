@@ -80,6 +80,7 @@ def test_the_record_says_what_was_reduced_and_on_what(right: Run) -> None:
         assert executed.unlike.get("packs", "").startswith(packs if several else "")
         assert ("packs" in executed.unlike) == several
         assert executed.unlike["threads"] == "each process has its own pool"
+        assert "statistics" not in executed.unlike, "a perceptron has none"
         assert trial.resources.shared == (trial.cell.workers > trial.resources.physical_devices)
     assert right.manifest.facts["engine.torch"]
 
@@ -169,3 +170,5 @@ def test_a_loop_without_hooks_compresses_nothing_and_says_which_does(compressed:
 def test_batch_normalisation_is_told_where_it_is_not_as_keras_has_it(models: Run) -> None:
     told = {trial.cell.model for trial in models.trials if "batch_normalisation" in trial.checks.detail}
     assert told == {"resnet20"}
+    sent = {(trial.cell.model, trial.cell.strategy) for trial in models.trials if "statistics" in trial.executed.unlike}
+    assert sent == {("resnet20", "data_parallel")}, "DDP sends them"

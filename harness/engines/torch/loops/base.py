@@ -48,6 +48,11 @@ class Averaging:
         """While entered, a pass averages nothing."""
         return contextlib.nullcontext()
 
+    @property
+    def buffers(self) -> str:
+        """What becomes of the module's untrained statistics before each pass; empty where each process has its own."""
+        return ""
+
     def sends_buffers(self) -> None:
         """The next pass sends untrained statistics as one that averages does, though it be unsynchronised."""
 

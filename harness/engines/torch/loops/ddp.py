@@ -32,6 +32,12 @@ class Ddp(Averaging):
         found: AbstractContextManager[Any] = self.called.no_sync()
         return found
 
+    @property
+    def buffers(self) -> str:
+        """DDP's own choice (`forward_sync_buffers`), where there are any."""
+        sent = self.called.will_sync_module_buffers()
+        return "the first process's are sent to all before each forward pass" if sent else ""
+
     def sends_buffers(self) -> None:
         """DDP leaves that out once a pass was unsynchronised."""
         self.called.require_forward_param_sync = True

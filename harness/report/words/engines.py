@@ -1,0 +1,23 @@
+"""What engines are held against each other by: their names, and the processors that they keep busy."""
+
+import statistics
+
+from harness.analysis import CellSummary, WorkloadSummary
+from harness.spec.axes import ENGINE
+
+
+def engine_name(cell: CellSummary) -> str:
+    """What trained a cell."""
+    return str(cell.trials.cell.get("engine") or ENGINE)
+
+
+def processors_of_engines(work: WorkloadSummary) -> dict[str, float]:
+    """By engine how many processors its cells without a strategy keep busy, the median; of processors alone, for
+    beside GPUs a host's say nothing of what was computed. One that has the whole machine is not among them."""
+    found: dict[str, list[float]] = {}
+    for cell in work.ranking:
+        trials = cell.trials
+        alone = trials.cell.is_base and trials.cell.shape.device == "virtual-cpu" and not trials.all_cores
+        if alone and cell.measured is not None and cell.measured.processors is not None:
+            found.setdefault(engine_name(cell), []).append(cell.measured.processors)
+    return {engine: statistics.median(each) for engine, each in found.items()}
