@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.protocol.state import Reference, VariableState
-from harness.trial.norms import distance, distance_but_for_few, length
+from harness.trial.norms import apart_each, change_of, distance, distance_but_for_few, same
 
 if TYPE_CHECKING:
     import numpy as np
@@ -156,6 +156,8 @@ class _Wanted:
         self.start, self._few = start, few
         self._values = values
         self.mask = None if mask is None or mask.all() else mask
+        self.nans_alike = start.kind != "weight"
+        """A sentinel that nothing has touched yet; a weight that is no number is a fault, wherever it comes from."""
         self._allowed = allowed
         self._known: dict[tuple[int, str], tuple[float, float]] = {}
 
@@ -168,20 +170,26 @@ class _Wanted:
         """(what a copy of a type may be away from the values, by what norm the reference changes them)."""
         if (replica, dtype) not in self._known:
             values, copies = self.of(replica), self.start.copies
-            change = distance(values, copies[min(replica, len(copies) - 1)], self.mask)
+            change = change_of(values, copies[min(replica, len(copies) - 1)], self.mask)
             stored = STORED.get(dtype, 0.0)
-            limit = self._allowed.limit(change, stored * length(values, self.mask) if stored else 0.0)
+            limit = self._allowed.limit(change, stored * self._length(values) if stored else 0.0)
             self._known[replica, dtype] = limit, change
         return self._known[replica, dtype]
+
+    def _length(self, values: "Array") -> float:
+        """‖values‖, of those that are finite."""
+        import numpy as np
+
+        return change_of(values, np.broadcast_to(np.float64(0), values.shape), self.mask)
 
     def furthest(self, now: VariableState) -> _Found:
         """The replica whose copy is the worst."""
         worst = _Found(0.0)
         for r, copy in enumerate(now.copies):
-            if error := distance(copy, self.of(r), self.mask):  # which is true of what is not a number
+            if error := distance(copy, self.of(r), self.mask, self.nans_alike):  # which is true of what is not a number
                 limit = self.limit(r, copy.dtype.name)[0]
                 if error > limit and self._few:
-                    error = distance_but_for_few(copy, self.of(r), self.mask, self._few)
+                    error = distance_but_for_few(copy, self.of(r), self.mask, self._few, self.nans_alike)
                 share = share_of_limit(error, limit)
                 worst = _Found(share, r, error) if share > worst.share else worst
         return worst
@@ -213,14 +221,15 @@ def _explain(now: VariableState, aim: _Wanted, found: _Found) -> str:
         wanted = np.where(aim.mask, wanted, got)
     of_size = f"of {got.size} elements"
     on = f" on replica {replica}" if len(now.copies) > 1 else ""
-    if bad := int(np.isnan(wanted).sum()):
+    other = ~same(got, wanted, aim.nans_alike)
+    if bad := int((np.isnan(wanted) & other).sum()):
         return (
             f"{now.kind} '{now.name}'{on} is not a number in {bad} {of_size} of the single-device reference, and in "
             f"{int(np.isnan(got).sum())} here: model and optimizer give that without tf.distribute too"
         )
-    if bad := int((~np.isfinite(got)).sum()):
+    if bad := int((~np.isfinite(got) & other).sum()):
         return f"{now.kind} '{now.name}'{on} is not finite in {bad} {of_size}, and the single-device reference is"
-    where = np.unravel_index(int(np.argmax(np.abs(got - wanted))), got.shape)
+    where = np.unravel_index(int(np.argmax(apart_each(got, wanted, aim.nans_alike))), got.shape)
     index = ",".join(str(int(i)) for i in where)
     of = f" ({100 * error / change:.3g} % of its change)" if change > 0 else ""
     return (

@@ -43,9 +43,9 @@ def norm(size: int, work_out: "Callable[[slice, Array, Array], None]", chosen: "
     return math.sqrt(squares)
 
 
-def distance(a: "Array", b: "Array", chosen: "Array | None" = None) -> float:
+def distance(a: "Array", b: "Array", chosen: "Array | None" = None, nans_alike: bool = False) -> float:
     """‖a − b‖ in float64 over the `chosen` elements, a mask of their shape; over all where that is None. What is the
-    same in both is no difference, and be it infinite."""
+    same in both is no difference, and be it infinite; where `nans_alike`, nor is what is no number in both."""
     import numpy as np
 
     a, b = a.reshape(-1), b.reshape(-1)
@@ -59,24 +59,52 @@ def distance(a: "Array", b: "Array", chosen: "Array | None" = None) -> float:
 
     def unless_same(part: slice, found: "Array", room: "Array") -> None:
         difference(part, found, room)
-        np.copyto(found, 0.0, where=a[part] == b[part])
+        np.copyto(found, 0.0, where=same(a[part], b[part], nans_alike))
 
     apart = norm(a.size, difference, mask)
     return apart if math.isfinite(apart) else norm(a.size, unless_same, mask)
 
 
-def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: float) -> float:
+def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: float, nans_alike: bool = False) -> float:
     """As `distance`, without the share `few` of the chosen elements that are furthest apart; of what is no number as
     `distance`."""
     import numpy as np
 
-    if not math.isfinite(whole := distance(a, b, chosen)):
+    if not math.isfinite(whole := distance(a, b, chosen, nans_alike)):
         return whole
     mask = slice(None) if chosen is None else chosen.reshape(-1)
-    apart = np.abs(a.reshape(-1)[mask].astype(np.float64) - b.reshape(-1)[mask].astype(np.float64))
+    apart = apart_each(a.reshape(-1)[mask], b.reshape(-1)[mask], nans_alike)
     kept = apart.size - int(few * apart.size)
     nearest = np.partition(apart, kept - 1)[:kept] if kept else apart
     return norm(nearest.size, lambda part, found, _: np.copyto(found, nearest[part]))
+
+
+def same(a: "Array", b: "Array", nans_alike: bool = False) -> "Array":
+    """Where two hold the same; what is no number is so in both where `nans_alike`."""
+    found: Array = a == b
+    if nans_alike:
+        found |= (a != a) & (b != b)  # NaN alone is not itself, of any type
+    return found
+
+
+def apart_each(a: "Array", b: "Array", nans_alike: bool = False) -> "Array":
+    """|a − b| of each element in float64: 0 where they are the same, and be it infinite."""
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        apart: Array = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return np.where(same(a, b, nans_alike), 0.0, apart)
+
+
+def change_of(now: "Array", before: "Array", chosen: "Array | None" = None) -> float:
+    """‖now − before‖ over the `chosen` elements that are finite now. What was not finite before, as the maximum of
+    nothing is not, has changed by all that it is."""
+    import numpy as np
+
+    if math.isfinite(whole := distance(now, before, chosen)):
+        return whole
+    finite = np.isfinite(now)
+    return distance(now, np.where(np.isfinite(before), before, 0), finite if chosen is None else finite & chosen)
 
 
 def length(a: "Array", chosen: "Array | None" = None) -> float:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from harness.protocol.state import Reference, VariableState
-from harness.trial.judgement import check_agreement, check_applied, check_losses, check_update, note_statistics
+from harness.trial.judgement import (
+    UpdateCheck,
+    check_agreement,
+    check_applied,
+    check_losses,
+    check_update,
+    note_statistics,
+)
 
 
 def state(kind: str, *copies: list[float], name: str = "w") -> VariableState:
@@ -70,6 +77,37 @@ def test_what_is_not_a_number_without_distribution_either_is_said_to_be_the_mode
         "after update 1 weight 'w' is not a number in 2 of 3 elements of the single-device reference, and in 1 here: "
         "model and optimizer give that without tf.distribute too"
     )
+
+
+@pytest.mark.parametrize("kind", ["statistic", "slot:newest"])
+def test_a_sentinel_that_step_and_reference_both_leave_as_no_number_is_no_fault(kind: str) -> None:
+    def judged(got: list[float], expected: list[float]) -> UpdateCheck:
+        values = np.array([expected] if kind == "statistic" else expected, dtype=np.float32)
+        start = [state(kind, [math.nan, 1.0], name="sentinel")]
+        return check_update([[state(kind, got, name="sentinel")]], start, Reference([[values]], [[0.0]], []))
+
+    assert judged([math.nan, 2.0], [math.nan, 2.0]) == UpdateCheck(0.0, None)
+    off = judged([math.nan, 5.0], [math.nan, 2.0]).evidence
+    assert off is not None
+    assert "element [1]: started at 1, expected 2, got 5" in off
+    touched = judged([0.0, 2.0], [math.nan, 2.0]).evidence
+    assert touched is not None
+    assert "is not a number in 1 of 2 elements of the single-device reference, and in 0 here" in touched
+
+
+def test_a_running_maximum_that_began_at_minus_infinity_hides_no_wrong_one() -> None:
+    start = [state("statistic", [-math.inf, -math.inf, 0.5])]
+    expected = Reference([[np.array([[0.9, -math.inf, 0.5]], dtype=np.float32)]], [[0.0]], [])
+    for got, right in (
+        ([0.9, -math.inf, 0.5], True),
+        ([np.float32(0.9) * (1 + 1e-5), -math.inf, 0.5], True),
+        ([5.0, -math.inf, 0.5], False),
+        ([0.9, -math.inf, 0.6], False),
+        ([0.9, 3.0, 0.5], False),
+    ):
+        found = check_update([[state("statistic", got)]], start, expected)
+        assert (found.evidence is None) is right
+        assert (found.share <= 1) is right
 
 
 def test_a_replicas_statistics_are_held_against_its_own_share() -> None:

@@ -1,11 +1,13 @@
 """Distances between what two runs hold."""
 
 import math
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from harness.trial.norms import BLOCK, distance, distance_but_for_few
+from harness.trial.norms import BLOCK, change_of, distance, distance_but_for_few
 
 INF = math.inf
 
@@ -26,6 +28,24 @@ def test_what_overflows_in_both_is_no_difference(a: list[float], b: list[float],
 
 def test_what_is_no_number_is_a_difference_even_in_both() -> None:
     assert math.isnan(distance(np.array([math.nan, 1.0]), np.array([math.nan, 1.0])))
+
+
+@pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16])
+def test_what_is_no_number_in_both_may_be_no_difference_but_in_one_it_is(dtype: Any) -> None:
+    one = np.array([math.nan, 1.0], dtype)
+    assert distance(one, np.array([math.nan, 3.0], dtype), nans_alike=True) == 2.0
+    assert math.isnan(distance(one, np.array([0.0, 1.0], dtype), nans_alike=True))
+    assert distance_but_for_few(one, np.array([math.nan, 3.0], dtype), None, 0.1, nans_alike=True) == 2.0
+
+
+def test_what_is_finite_has_changed_by_so_much_and_by_all_that_it_is_where_it_was_not_finite() -> None:
+    now, before = np.array([INF, math.nan, 3.0, 5.0]), np.array([1.0, 2.0, -INF, 1.0])
+    assert change_of(now, before) == 5.0
+    assert change_of(now, before, np.array([True, True, False, True])) == 4.0
+
+
+def test_what_is_infinite_in_both_is_no_difference_but_for_a_few_either() -> None:
+    assert distance_but_for_few(np.array([INF, 1.0]), np.array([INF, 4.0]), None, 0.1) == 3.0
 
 
 def test_elements_that_are_not_chosen_do_not_count() -> None:
