@@ -5,10 +5,11 @@ NumPy alone, whatever ran the updates.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.norms import blocks, distance, length, norm
 
@@ -99,7 +100,7 @@ class PerturbedRun:
             if variable.kind == "weight":
                 moved.append(_further(began, now, began_exact, expected))
             else:
-                others.append(distance(now, expected))
+                others.append(_noise_of(now, expected))
         self.moved.append(moved)
         self.others.append(others)
         self.gradients.append([*map(_apart, gradients, self.exact.gradients[update])])
@@ -138,13 +139,55 @@ def with_noise(
     """The exact run as a reference, with what `perturbed` ones say of how well it can be agreed with.
 
     `otherwise` are the gradients of its first update as a program has them, where no run has shown that; `few` is
-    `Reference.few`.
+    `Reference.few`. Raises Unprovable where rounding decides whether anything is finite.
     """
+    for run in perturbed:
+        _must_stay_finite(exact, run, initial)
     trusted = _trusted(exact, perturbed, otherwise)
     updates = range(len(exact.states))
     noise = [_noise_after(update, initial, perturbed, trusted) for update in updates]
     losses = [max(run.losses[update] for run in perturbed) for update in updates]
     return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic, few=few)
+
+
+def _must_stay_finite(exact: ReferenceRun, perturbed: PerturbedRun, initial: Sequence[VariableState]) -> None:
+    """Raises Unprovable where a perturbed run is not finite and the exact one is: no limit follows from that."""
+    for update in range(len(exact.states)):
+        for what in _no_longer_finite(exact, perturbed, initial, update):
+            raise Unprovable(
+                f"rounding alone decides whether the reference is finite: {what} is not after update {update + 1} from "
+                "weights that are moved by a few units in the last place"
+            )
+
+
+def _no_longer_finite(
+    exact: ReferenceRun, perturbed: PerturbedRun, initial: Sequence[VariableState], update: int
+) -> Iterator[str]:
+    """What is not finite in a perturbed run alone."""
+    import numpy as np
+
+    if math.isfinite(exact.losses[update]) and not math.isfinite(perturbed.losses[update]):
+        yield "the loss"
+    weights = [state.name for state in initial if state.kind == "weight"]
+    for name, apart, gradient in zip(weights, perturbed.gradients[update], exact.gradients[update], strict=True):
+        # A gradient that overflows in the exact run too is left out by loss scaling.
+        if not math.isfinite(apart) and np.isfinite(gradient).all():
+            yield f"the gradient of '{name}'"
+    for name, moved in zip(weights, perturbed.moved[update], strict=True):
+        if not math.isfinite(length(moved)):
+            yield f"weight '{name}'"
+    others = [state for state in initial if state.kind != "weight"]
+    for other, noise in zip(others, perturbed.others[update], strict=True):
+        if not math.isfinite(noise):
+            yield f"{other.kind} '{other.name}'"
+
+
+def _noise_of(now: "Array", expected: "Array") -> float:
+    """‖now − expected‖; what is not finite in the exact run has no noise, and is to be the same."""
+    import numpy as np
+
+    found = distance(now, expected)
+    return found if math.isfinite(found) else distance(now, expected, np.isfinite(expected))
 
 
 def _trusted(
@@ -197,14 +240,17 @@ def _steady(other: "Array", exact: "Array") -> "Array":
 
 def _further(began: "Array", now: "Array", began_exact: "Array", expected: "Array") -> "Array":
     """How much further a weight has moved in one run than in the exact one, of each the weight before and after: the
-    perturbation itself is the difference that they began with, not what rounding made of it."""
+    perturbation itself is the difference that they began with, not what rounding made of it. What is not finite in the
+    exact run has no noise."""
     import numpy as np
 
     further = np.empty(expected.size, np.result_type(expected.dtype, np.float32))
     values = [value.reshape(-1) for value in (now, expected, began, began_exact)]
     for part in blocks(expected.size):
         one, two, three, four = (value[part].astype(np.float64) for value in values)
-        np.copyto(further[part], one - two - three + four, casting="unsafe")
+        with np.errstate(invalid="ignore"):
+            np.copyto(further[part], one - two - three + four, casting="unsafe")
+        np.copyto(further[part], 0, where=~np.isfinite(two))
     return further
 
 
@@ -226,5 +272,5 @@ def _noise_after(
         else:
             other = next(others)
             found = [run.others[update][other] for run in perturbed]
-        norms.append(max(0.0, *found))  # what is no number is not the larger
+        norms.append(max(0.0, *found))
     return norms
