@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.norms import apart_each, change_of, distance, distance_but_for_few, same
 
@@ -75,6 +76,15 @@ def check_update(
                 worst = found
                 told = f"after update {first + update} {_explain(now, wanted, found)}" if found.share > 1 else None
     return UpdateCheck(worst.share, told)
+
+
+def must_be_real(state: Sequence[VariableState]) -> None:
+    """Raises Unprovable where a variable is complex: limits and noise are those of real numbers."""
+    import numpy as np
+
+    for variable in state:
+        if np.iscomplexobj(variable.copies[0]):
+            raise Unprovable(f"{variable.kind} '{variable.name}' is complex, which no reference is compared with")
 
 
 def sight_of(
@@ -270,7 +280,8 @@ def _difference(state: Sequence[VariableState]) -> str | None:
             floats = bool(np.issubdtype(first.dtype, np.floating))
             if not (np.array_equal(first, copy) or np.array_equal(first, copy, equal_nan=floats)):
                 different = int(np.sum(first != copy))
-                largest = np.max(np.abs(first.astype(np.float64) - copy.astype(np.float64)))
+                wide = np.complex128 if np.iscomplexobj(first) else np.float64
+                largest = np.max(np.abs(first.astype(wide) - copy.astype(wide)))
                 return (
                     f"{variable.kind} '{variable.name}' on replica {r} differs from replica 0 in "
                     f"{different} of {first.size} elements (largest difference {largest:.3g})"

@@ -26,6 +26,7 @@ from harness.trial.judgement import (
     check_update,
     digests_of,
     is_clear,
+    must_be_real,
     note_statistics,
 )
 from harness.trial.memory import let_go
@@ -131,6 +132,7 @@ class Trial(Attempt):
         """
         befores = [self._initial, *self._states[:-1]]
         try:
+            must_be_real(self._initial)
             reference = trainer.reference(self._initial)
             each = [] if is_clear(reference) else trainer.reference_of_each(befores)
         except Unprovable as error:
@@ -189,6 +191,7 @@ class Trial(Attempt):
             return {}
         self._ask_own(before, after, clock.scheduled)
         try:
+            must_be_real(before)
             reference = trainer.reference_of_one_more(before)
         except Unprovable as error:
             self._checks.detail["late"] = str(error)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import (
     UpdateCheck,
@@ -12,6 +13,7 @@ from harness.trial.judgement import (
     check_applied,
     check_losses,
     check_update,
+    must_be_real,
     note_statistics,
 )
 
@@ -124,6 +126,20 @@ def test_replicas_that_differ_in_one_bit_do_not_agree() -> None:
     evidence = check_agreement([same, other])
     assert evidence is not None
     assert "slot:velocity 'v' on replica 1 differs from replica 0 in 1 of 2 elements" in evidence
+
+
+@pytest.mark.parametrize("kind", ["weight", "statistic", "slot:velocity"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_state_with_a_complex_variable_of_any_kind_can_not_be_proved(kind: str, dtype: type) -> None:
+    real = state("weight", [1.0, 2.0])
+    must_be_real([real])
+    with pytest.raises(Unprovable, match=f"^{kind} 'spectrum' is complex, which no reference is compared with$"):
+        must_be_real([real, VariableState("spectrum", kind, (np.ones(2, dtype),))])
+
+
+def test_replicas_whose_imaginary_parts_differ_do_not_agree() -> None:
+    evidence = check_agreement([VariableState("w", "weight", (np.array([1 + 1j]), np.array([1 + 4j])))])
+    assert evidence == "weight 'w' on replica 1 differs from replica 0 in 1 of 1 elements (largest difference 3)"
 
 
 def test_statistics_that_replicas_keep_apart_are_remarked_on_but_no_fault() -> None:
