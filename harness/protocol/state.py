@@ -1,7 +1,7 @@
 """Training state as arrays: what an engine shows of it, and what the correctness gate holds it against."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,3 +48,6 @@ class Reference:
     None where the engine does not tell."""
     few: float = 0.0
     """Share of a variable's elements, those that differ most, which do not count."""
+    idle: "list[Array]" = field(default_factory=list)
+    """Marks the elements of each trained weight whose gradient is exactly 0 in every share, update and run; empty where
+    the engine does not tell."""

@@ -5,6 +5,7 @@ passes, else the evidence in plain words.
 """
 
 import hashlib
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
-from harness.trial.norms import apart_each, change_of, distance, distance_but_for_few, same
+from harness.trial.norms import apart_each, change_of, distance, distance_but_for_few, furthest, same
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,10 @@ FEW = 1e-4
 rounding does is because a value near 0 lies on the other side of a ReLU, and so all that hangs on it jumps. Of a kernel
 of ResNet-50, with images of 32 by 32, 14 of 2.4 million weights went the other way under Adam. What replicas add up is
 looked at element by element, by another check."""
+REACH = 10
+"""How many times the furthest that any trained weight moves one may be off that has no gradient. No less: where a unit
+is dead or saturated for a whole batch a gradient is exactly 0, of which another order of additions may make a little,
+and Adam moves by that as far as by any other."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
 
@@ -136,6 +141,8 @@ class _Allowed:
     tolerance: float
     noise: float
     updates: int
+    reach: float = 0.0
+    """The furthest that an element of any trained weight moves."""
 
     def limit(self, change: float, stored: float) -> float:
         """Of a variable that the reference changes by a norm, where storing it once rounds by another.
@@ -152,6 +159,8 @@ class _Found:
     share: float
     replica: int = 0
     error: float = 0.0
+    idle: bool = False
+    """Whether it is the furthest element of those that have no gradient."""
 
 
 class _Wanted:
@@ -161,11 +170,18 @@ class _Wanted:
     """
 
     def __init__(
-        self, start: VariableState, values: "Array", mask: "Array | None", allowed: _Allowed, few: float = 0.0
+        self,
+        start: VariableState,
+        values: "Array",
+        mask: "Array | None",
+        allowed: _Allowed,
+        few: float = 0.0,
+        idle: "Array | None" = None,
     ) -> None:
         self.start, self._few = start, few
         self._values = values
         self.mask = None if mask is None or mask.all() else mask
+        self.idle = idle if idle is not None and idle.any() else None
         self.nans_alike = start.kind != "weight"
         """A sentinel that nothing has touched yet; a weight that is no number is a fault, wherever it comes from."""
         self._allowed = allowed
@@ -202,18 +218,41 @@ class _Wanted:
                     error = distance_but_for_few(copy, self.of(r), self.mask, self._few, self.nans_alike)
                 share = share_of_limit(error, limit)
                 worst = _Found(share, r, error) if share > worst.share else worst
+            if self.idle is not None and (error := furthest(copy, self._values, self.idle)):
+                share = share_of_limit(error, self.idle_limit(self.idle, copy.dtype.name))
+                worst = _Found(share, r, error, idle=True) if share > worst.share else worst
         return worst
+
+    def idle_limit(self, idle: "Array", dtype: str) -> float:
+        """How far off an element of a copy of a type may be that has no gradient."""
+        import numpy as np
+
+        largest = furthest(self._values, np.broadcast_to(np.float64(0), idle.shape), idle & np.isfinite(self._values))
+        return REACH * self._allowed.reach + 2 * self._allowed.updates * STORED.get(dtype, 0.0) * largest
 
 
 def _wanted(initial: Sequence[VariableState], reference: Reference, update: int) -> list[_Wanted]:
     """Of every variable, what it is to be after an update, from 0."""
-    masks = iter(reference.trusted)
-    tolerance = STATE_TOLERANCE[reference.arithmetic]
-    allowed = [_Allowed(tolerance, noise, update + 1) for noise in reference.noise[update]]
-    return [
-        _Wanted(start, values, next(masks) if start.kind == "weight" else None, of, reference.few)
-        for start, values, of in zip(initial, reference.states[update], allowed, strict=True)
-    ]
+    masks = zip(reference.trusted, reference.idle or itertools.repeat(None), strict=False)
+    tolerance, reach = STATE_TOLERANCE[reference.arithmetic], _reach(initial, reference, update)
+    allowed = [_Allowed(tolerance, noise, update + 1, reach) for noise in reference.noise[update]]
+    wanted = []
+    for start, values, of in zip(initial, reference.states[update], allowed, strict=True):
+        mask, idle = next(masks) if start.kind == "weight" else (None, None)
+        wanted.append(_Wanted(start, values, mask, of, reference.few, idle))
+    return wanted
+
+
+def _reach(initial: Sequence[VariableState], reference: Reference, update: int) -> float:
+    """The furthest that an element of any trained weight moves until an update; 0 where no element needs it."""
+    import numpy as np
+
+    if not any(idle.any() for idle in reference.idle):
+        return 0.0
+    pairs = zip(initial, reference.states[update], strict=True)
+    weights = [(values, start.copies[0]) for start, values in pairs if start.kind == "weight"]
+    moves = (furthest(values, start, np.isfinite(values) & np.isfinite(start)) for values, start in weights)
+    return max(moves, default=0.0)
 
 
 def share_of_limit(error: float, limit: float) -> float:
@@ -225,13 +264,17 @@ def _explain(now: VariableState, aim: _Wanted, found: _Found) -> str:
     import numpy as np
 
     replica, error = found.replica, found.error
-    limit, change = aim.limit(replica, now.copies[replica].dtype.name)
+    dtype = now.copies[replica].dtype.name
+    limit, change = aim.limit(replica, dtype)
+    mask, nans_alike = aim.mask, aim.nans_alike or found.idle
+    if found.idle and aim.idle is not None:
+        limit, mask = aim.idle_limit(aim.idle, dtype), aim.idle
     got, wanted = (values.astype(np.float64) for values in (now.copies[replica], aim.of(replica)))
-    if aim.mask is not None:
-        wanted = np.where(aim.mask, wanted, got)
+    if mask is not None:
+        wanted = np.where(mask, wanted, got)
     of_size = f"of {got.size} elements"
     on = f" on replica {replica}" if len(now.copies) > 1 else ""
-    other = ~same(got, wanted, aim.nans_alike)
+    other = ~same(got, wanted, nans_alike)
     if bad := int((np.isnan(wanted) & other).sum()):
         return (
             f"{now.kind} '{now.name}'{on} is not a number in {bad} {of_size} of the single-device reference, and in "
@@ -239,9 +282,10 @@ def _explain(now: VariableState, aim: _Wanted, found: _Found) -> str:
         )
     if bad := int((~np.isfinite(got) & other).sum()):
         return f"{now.kind} '{now.name}'{on} is not finite in {bad} {of_size}, and the single-device reference is"
-    where = np.unravel_index(int(np.argmax(apart_each(got, wanted, aim.nans_alike))), got.shape)
+    where = np.unravel_index(int(np.argmax(apart_each(got, wanted, nans_alike))), got.shape)
     index = ",".join(str(int(i)) for i in where)
     of = f" ({100 * error / change:.3g} % of its change)" if change > 0 else ""
+    of = " where it has no gradient" if found.idle else of
     return (
         f"{now.kind} '{now.name}'{on} is {error:.3g} away from the single-device reference{of}, "
         f"where {limit:.3g} is allowed; element [{index}]: started at {float(aim.start.copies[0][where]):.6g}, "

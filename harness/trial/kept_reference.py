@@ -7,7 +7,11 @@ from harness.protocol.state import Reference
 from harness.trial.array_cache import cached_arrays
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from harness.trial.array_cache import Arrays
+
+    Array = np.ndarray[Any, Any]
 
 SIGHT = "sight-"
 """What the names of the kept numbers of `Reference.sight` begin with."""
@@ -17,11 +21,15 @@ def kept_reference(folder: str, key: bytes, compute: Callable[[], Reference], ot
     """The reference in `folder` under a key that names all that it depends on; see `cached_arrays`."""
     arrays = cached_arrays(folder, "reference", key, lambda: _stored(compute()), others_limit_s)
     updates, variables = arrays["noise"].shape
-    trusted = sum(name.startswith("trusted-") for name in arrays)
+
+    def masks(kind: str) -> "list[Array]":
+        return [arrays[f"{kind}-{w}"] for w in range(sum(name.startswith(f"{kind}-") for name in arrays))]
+
     return Reference(
         states=[[arrays[f"state-{u}-{v}"] for v in range(variables)] for u in range(updates)],
         noise=arrays["noise"].tolist(),
-        trusted=[arrays[f"trusted-{w}"] for w in range(trusted)],
+        trusted=masks("trusted"),
+        idle=masks("idle"),
         losses=arrays["losses"].tolist(),
         loss_noise=arrays["loss_noise"].tolist(),
         arithmetic=str(arrays["arithmetic"]),
@@ -39,6 +47,7 @@ def _stored(reference: Reference) -> "Arrays":
 
     arrays = {f"state-{u}-{v}": storable(a) for u, state in enumerate(reference.states) for v, a in enumerate(state)}
     arrays |= {f"trusted-{w}": mask for w, mask in enumerate(reference.trusted)}
+    arrays |= {f"idle-{w}": mask for w, mask in enumerate(reference.idle)}
     numbers = ("noise", "losses", "loss_noise", "arithmetic", "few")
     arrays |= {name: np.array(getattr(reference, name)) for name in numbers}
     return arrays | {f"{SIGHT}{fault}": np.array(share) for fault, share in (reference.sight or {}).items()}

@@ -32,7 +32,7 @@ bias of a convolution before synchronised batch normalisation in bfloat16, where
 class ReferenceRun:
     """The values that a run of the reference started from, and state, summed gradients and loss after each update.
 
-    `beyond[u][w]` marks the elements of weight w whose gradient in update u exceeds what rounding each share's can do
+    `beyond[u][w]` marks the elements of weight w whose gradient in update u is not what rounding each share's can do
     (`beyond_rounding`); only the exact run has it, and one of a single share, which adds up nothing, has it neither.
     """
 
@@ -84,6 +84,8 @@ class PerturbedRun:
     """Norm of the difference in each weight's gradient, by update."""
     steady: "list[Array]" = field(default_factory=list)
     """For each weight, where its gradient exceeds SIGNAL times its own difference in every update."""
+    idle: "list[Array]" = field(default_factory=list)
+    """For each weight, where its gradient is 0 in every update, and in the exact run too."""
     others: list[list[float]] = field(default_factory=list)
     """Norm of the difference in each variable that is no weight, after each update."""
     losses: list[float] = field(default_factory=list)
@@ -106,6 +108,8 @@ class PerturbedRun:
         self.gradients.append([*map(_apart, gradients, self.exact.gradients[update])])
         steady = [*map(_steady, gradients, self.exact.gradients[update])]
         self.steady = [*map(np.logical_and, self.steady, steady)] if self.steady else steady
+        idle = [(one == 0) & (exact == 0) for one, exact in zip(gradients, self.exact.gradients[update], strict=True)]
+        self.idle = [*map(np.logical_and, self.idle, idle)] if self.idle else idle
         self.losses.append(abs(loss - self.exact.losses[update]))
         if len(self.losses) == len(self.exact.losses):
             self.start = []
@@ -121,10 +125,11 @@ class PerturbedRun:
 
 def beyond_rounding(gradient: "Array", sizes: "Array", arithmetic: str) -> "Array":
     """Where a sum of gradients exceeds SIGNAL times what rounding the shares' can do, whose absolute values add up to
-    `sizes`."""
+    `sizes`; or none has any."""
     import numpy as np
 
     mask: Array = np.abs(gradient) > SIGNAL * SHARE_ROUNDING * ULPS[arithmetic] * sizes
+    mask |= sizes == 0
     return mask
 
 
@@ -147,7 +152,21 @@ def with_noise(
     updates = range(len(exact.states))
     noise = [_noise_after(update, initial, perturbed, trusted) for update in updates]
     losses = [max(run.losses[update] for run in perturbed) for update in updates]
-    return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic, few=few)
+    idle = _idle(exact, perturbed, otherwise)
+    return Reference(exact.states, noise, trusted, exact.losses, losses, arithmetic, few=few, idle=idle)
+
+
+def _idle(exact: ReferenceRun, perturbed: Sequence[PerturbedRun], otherwise: "Sequence[Array] | None") -> "list[Array]":
+    """For each trained weight, where no share has a gradient in any update, whatever it is run from and by."""
+    import numpy as np
+
+    masks = []
+    for w in range(len(exact.gradients[0])):
+        mask = np.logical_and.reduce([run.idle[w] for run in perturbed])
+        for beyond in exact.beyond:
+            mask &= beyond[w]  # shares that cancel are left out
+        masks.append(mask if otherwise is None else mask & (otherwise[w] == 0))
+    return masks
 
 
 def _must_stay_finite(exact: ReferenceRun, perturbed: PerturbedRun, initial: Sequence[VariableState]) -> None:

@@ -96,6 +96,18 @@ def apart_each(a: "Array", b: "Array", nans_alike: bool = False) -> "Array":
     return np.where(same(a, b, nans_alike), 0.0, apart)
 
 
+def furthest(a: "Array", b: "Array", chosen: "Array") -> float:
+    """max |a − b| over the `chosen` elements; NaN where one is no number in one of them alone."""
+    import numpy as np
+
+    a, b, chosen = a.reshape(-1), b.reshape(-1), chosen.reshape(-1)
+    largest = np.float64(0)
+    for part in blocks(a.size):
+        apart = apart_each(a[part], b[part], nans_alike=True)
+        largest = np.maximum(largest, apart.max(initial=0.0, where=chosen[part]))
+    return float(largest)
+
+
 def change_of(now: "Array", before: "Array", chosen: "Array | None" = None) -> float:
     """‖now − before‖ over the `chosen` elements that are finite now. What was not finite before, as the maximum of
     nothing is not, has changed by all that it is."""

@@ -1,6 +1,7 @@
 """The gate's judgement on arrays: right answers pass, planted faults do not, and the evidence names them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,6 +66,45 @@ def test_what_rounding_alone_moves_is_allowed_for() -> None:
 def test_elements_whose_gradient_is_noise_are_not_compared() -> None:
     moved = [state("weight", [1.1, 1.1, 1.0])]
     assert wrong(moved, reference([0.9, 1.1, 1.0], trusted=[False, True, True])) is None
+
+
+def unmet(after: list[float], noise: float = 0.0) -> UpdateCheck:
+    """How an embedding compares of which the first row alone is met, and moves by 0.1."""
+    expected = reference([0.9, 1.0, 1.0], noise, trusted=[True, False, False])
+    return check_update([[state("weight", after)]], START, replace(expected, idle=[np.array([False, True, True])]))
+
+
+@pytest.mark.parametrize("bad", [8.0, -6.0, 2.1, math.nan, math.inf])
+def test_an_element_without_a_gradient_is_not_to_move_as_no_other_does(bad: float) -> None:
+    found = unmet([0.9, 1.0, bad], noise=1e6)
+    assert found.share > 1
+    assert found.evidence is not None
+    if math.isfinite(bad):
+        assert f"where it has no gradient, where 1 is allowed; element [2]: started at 1, expected 1, got {bad:g}" in (
+            found.evidence
+        )
+
+
+def test_a_dead_unit_that_rounding_wakes_may_move_as_far_as_any_other() -> None:
+    assert unmet([0.9, 1.0, 1.0]).share == 0.0
+    assert unmet([0.9, 0.9, 1.1]).evidence is None
+
+
+def test_a_weight_that_nothing_uses_may_be_no_number_or_infinite_in_both() -> None:
+    start = [state("weight", [1.0, math.nan, -math.inf, 1.0])]
+    idle = np.array([False, True, True, True])
+    after = [0.9, math.nan, -math.inf, 1.0]
+    expected = replace(reference(after, trusted=[True, False, False, False]), idle=[idle])
+    assert check_update([[state("weight", after)]], start, expected) == UpdateCheck(0.0, None)
+    evidence = check_update([[state("weight", [0.9, math.nan, -math.inf, 9.0])]], start, expected).evidence
+    assert evidence is not None
+    assert "element [3]: started at 1, expected 1, got 9" in evidence
+
+
+def test_where_no_weight_moves_storing_alone_is_allowed_for() -> None:
+    expected = replace(reference([1.0, 1.0, 1.0], trusted=[False] * 3), idle=[np.ones(3, bool)])
+    assert check_update([[state("weight", [1.0, 1.0, 1 + 2**-23])]], START, expected).evidence is None
+    assert check_update([[state("weight", [1.0, 1.0, 1 + 2**-20])]], START, expected).evidence is not None
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -57,6 +57,15 @@ class LineTrainer(SameWorkTrainer):
         return self.reference(self.initial)
 
 
+def test_what_has_no_gradient_is_kept_too(tmp_path: Path) -> None:
+    idle = np.array([True, False, True])
+    made = Reference([[np.ones(3, np.float32)]], [[0.0]], [~idle], idle=[idle])
+    for _ in range(2):
+        kept = kept_reference(str(tmp_path), b"idle", lambda: made)
+        assert [mask.tolist() for mask in kept.idle] == [idle.tolist()]
+        assert [mask.tolist() for mask in kept.trusted] == [(~idle).tolist()]
+
+
 def told(reference: Reference) -> list[Any]:
     """All that is in it, as it can be compared."""
     arrays = [*(a for state in reference.states for a in state), *reference.trusted]

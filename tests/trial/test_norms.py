@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from harness.trial.norms import BLOCK, change_of, distance, distance_but_for_few
+from harness.trial.norms import BLOCK, change_of, distance, distance_but_for_few, furthest
 
 INF = math.inf
 
@@ -42,6 +42,18 @@ def test_what_is_finite_has_changed_by_so_much_and_by_all_that_it_is_where_it_wa
     now, before = np.array([INF, math.nan, 3.0, 5.0]), np.array([1.0, 2.0, -INF, 1.0])
     assert change_of(now, before) == 5.0
     assert change_of(now, before, np.array([True, True, False, True])) == 4.0
+
+
+def test_the_furthest_of_the_chosen_elements_is_found_in_any_block() -> None:
+    one, chosen = np.zeros(2 * BLOCK + 1, np.float32), np.ones(2 * BLOCK + 1, bool)
+    one[0], one[BLOCK], one[2 * BLOCK] = -3.0, 2.0, 7.0
+    assert furthest(one, np.zeros_like(one), chosen) == 7.0
+    chosen[2 * BLOCK] = False
+    assert furthest(one, np.zeros_like(one), chosen) == 3.0
+    assert furthest(one, np.zeros_like(one), np.zeros_like(chosen)) == 0.0
+    one[1] = math.nan
+    assert math.isnan(furthest(one, np.zeros_like(one), chosen))
+    assert furthest(one, one.copy(), chosen) == 0.0
 
 
 def test_what_is_infinite_in_both_is_no_difference_but_for_a_few_either() -> None:

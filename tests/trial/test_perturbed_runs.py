@@ -8,7 +8,8 @@ import pytest
 
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
-from harness.trial.noise import PerturbedRun, ReferenceRun, with_noise
+from harness.trial.judgement import check_update
+from harness.trial.noise import PerturbedRun, ReferenceRun, beyond_rounding, with_noise
 
 
 def one_update(after: list[float], gradient: list[float], loss: float, statistic: float) -> ReferenceRun:
@@ -49,3 +50,36 @@ def test_what_is_not_finite_in_the_exact_run_has_no_noise_whatever_perturbed_one
         reference = reference_of(exact, run)
         assert reference.noise == [[0.0, 0.0]]
         assert reference.trusted[0].tolist() != [True, True, True]
+
+
+def test_what_has_no_gradient_is_told_where_that_is_so_in_every_share_update_and_run() -> None:
+    def run(*updates: list[float]) -> ReferenceRun:
+        start = np.ones(5, np.float32)
+        gradients = [[np.array(gradient, np.float32)] for gradient in updates]
+        return ReferenceRun([start], [[start]] * len(updates), gradients, [1.0] * len(updates))
+
+    exact = run([0.0, 0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 0.0])
+    woken = run([0.0, 1e-9, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 0.0])
+    sizes = np.array([0.0, 0.0, 1.0, 0.0, 1.0])  # of element 2 the shares cancel
+    for update in exact.gradients:
+        exact.beyond.append([beyond_rounding(update[0], sizes, "float32")])
+    initial = [VariableState("w", "weight", (exact.start[0],))]
+    seen = [PerturbedRun.of(perturbed, exact, initial) for perturbed in (woken, exact)]
+    of_program = [np.array([0.0, 0.0, 0.0, 0.0, 1.0])]
+    reference = with_noise(exact, seen, initial, "float32", of_program)
+    assert np.flatnonzero(reference.idle[0]).tolist() == [0]
+    assert not reference.trusted[0].any()
+    of_program[0][0] = 1e-9
+    assert not with_noise(exact, seen, initial, "float32", of_program).idle[0].any()
+
+
+@pytest.mark.parametrize("moved", [0.0, 7.0])
+def test_a_row_that_no_batch_meets_is_held_against_where_the_optimizer_leaves_it(moved: float) -> None:
+    start, gradient = np.ones((3, 2), np.float32), np.array([[0.1, 0.1], [0.0, 0.0], [0.2, 0.2]], np.float32)
+    exact = ReferenceRun([start], [[start - gradient]], [[gradient]], [1.0])
+    initial = [VariableState("embedding", "weight", (start,))]
+    reference = with_noise(exact, [PerturbedRun.of(exact, exact, initial)], initial, "float32")
+    step = start - gradient
+    step[1] += moved
+    found = check_update([[VariableState("embedding", "weight", (step,))]], initial, reference)
+    assert (found.evidence is None) is (moved == 0.0)
