@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.engines.tensorflow.own_training import own_training
 from harness.engines.tensorflow.structures import ALONE, by_place
 from harness.engines.tensorflow.workloads.shapes import output_names, shapes_of
 from harness.engines.tensorflow.workloads.targets import listed, target_places
@@ -33,9 +34,10 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> PerExampleLoss:
     are averaged, as Keras' `sum_over_batch_size` would, and what the model's output masks is left out of that, as it is
     by Keras: each replica divides by what its own share has. Where a step is not `by_share` that is Unsupported.
     Regularisation (`model.losses`) is not part of it. Of several outputs it is the sum of their losses, by their
-    weights (`LossOfSeveral`). Raises Unsupported for one output compiled with several losses, and UsageError for one
-    without a loss that says what it means.
+    weights (`LossOfSeveral`). Raises Unsupported for one output compiled with several losses and for a loss that is
+    no mean, and UsageError for one without a loss that says what it means.
     """
+    _must_be_means(model)
     outputs = shapes_of(model)[1]
     if isinstance(outputs, Mapping):
         return LossOfSeveral(model, outputs, by_share)
@@ -44,7 +46,7 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> PerExampleLoss:
         raise UsageError(
             f"model: '{model.name}' has one output and no loss, expected a compiled one (such as binary_crossentropy)"
         )
-    return _as_fit_takes_it(_per_example(model, own, by_share))
+    return _of_one(model, own, None if own is None else _only_weight(model), by_share)
 
 
 def takes_classes(model: "keras.Model") -> dict[str, bool]:
@@ -117,7 +119,7 @@ class LossOfSeveral:
             )
         weights = _of_each(model, [*outputs], "loss_weights", model._compile_loss._user_loss_weights)
         self.each = [
-            None if loss is None else _of_one(model, loss, weight, by_share)
+            None if loss is None else _of_one(model, _unreduced(loss), weight, by_share)
             for loss, weight in zip(losses, weights, strict=True)
         ]
         self._model, self._outputs = model, [*outputs]
@@ -172,9 +174,24 @@ def _of_each(model: "keras.Model", outputs: list[str], key: str, given: Any) -> 
     return [found.get(place) for place in outputs]
 
 
-def _of_one(model: "keras.Model", loss: Any, weight: float | None, by_share: bool) -> PerExampleLoss:
-    """A loss that was given at `compile` for one of several outputs, times its weight."""
-    per_example = _per_example(model, _unreduced(loss), by_share)
+def _only_weight(model: "keras.Model") -> float | None:
+    """What `compile` was given under `loss_weights` for one output and its loss: a number, in a list or dict or not."""
+    import keras
+
+    weights = keras.tree.flatten(model._compile_loss._user_loss_weights)
+    if len(weights) != 1:
+        raise UsageError(
+            f"model: '{model.name}' is compiled with {len(weights)} loss_weights and one loss, expected one"
+        )
+    only: float | None = weights[0]
+    return only
+
+
+def _of_one(
+    model: "keras.Model", own: Callable[..., Any] | None, weight: float | None, by_share: bool
+) -> PerExampleLoss:
+    """The loss of one output, as `_per_example` has it, times its weight."""
+    per_example = _per_example(model, own, by_share)
     if weight is None:
         return _as_fit_takes_it(per_example)
     times: float = weight
@@ -310,6 +327,21 @@ def _own_loss(model: "keras.Model") -> Callable[..., Any] | None:
     if isinstance(compiled, list | tuple | dict):
         raise Unsupported(f"model: '{model.name}' is compiled with {len(compiled)} losses, and a trial trains by one")
     return _unreduced(compiled)
+
+
+def _must_be_means(model: "keras.Model") -> None:
+    """Raises Unsupported where Keras would not take the mean over the batch of what a model is compiled with; what its
+    own train_step makes of that is its own."""
+    import keras
+
+    if not model.compiled or own_training(model):
+        return
+    for loss in keras.tree.flatten(model.loss):
+        if isinstance(loss, keras.losses.Loss) and loss.reduction not in ("sum_over_batch_size", "mean"):
+            raise Unsupported(
+                f"model: '{model.name}' is compiled with a loss of reduction={loss.reduction!r}, and a trial trains by "
+                "the mean over the global batch; leave the reduction out, loss_weights multiplies that mean"
+            )
 
 
 def _unreduced(compiled: Any) -> Callable[..., Any]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 OPTIMIZERS: Mapping[str, str] = MappingProxyType({name: item.summary for name, item in KERAS.items()})
 """Name to summary, without importing TensorFlow."""
+_NOT_CONFIGURED = ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern")
+"""What `exclude_from_weight_decay` sets, which Keras leaves out of the configuration."""
 
 
 def _asked(text: str) -> tuple[str, Parameters]:
@@ -35,8 +37,8 @@ def optimizer_of(model: "keras.Model", text: str) -> "keras.optimizers.Optimizer
     """A fresh, unbuilt optimizer: as the user compiled `model`, else the one that `text` says: `adam`,
     `adamw(clipnorm=1.0)`.
 
-    The compiled one is taken by its configuration, without its slots or step count, and never
-    wrapped in a LossScaleOptimizer: scaling follows the cell's precision and is the caller's.
+    The compiled one is taken by its configuration and what it excludes from weight decay, without its slots or step
+    count, and never wrapped in a LossScaleOptimizer: scaling follows the cell's precision and is the caller's.
     Raises UsageError where there is no such optimizer.
     """
     import keras
@@ -50,7 +52,11 @@ def optimizer_of(model: "keras.Model", text: str) -> "keras.optimizers.Optimizer
     config, rate = own.get_config(), own._learning_rate
     if "learning_rate" in config and isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
         config["learning_rate"] = rate  # a class of the user's own would have to be registered to be found by its name
-    return type(own).from_config(config)
+    fresh = type(own).from_config(config)
+    for name in _NOT_CONFIGURED:
+        if hasattr(own, name):
+            setattr(fresh, name, getattr(own, name))
+    return fresh
 
 
 def built_text(optimizer: "keras.optimizers.Optimizer") -> str:

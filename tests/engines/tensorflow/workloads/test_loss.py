@@ -62,12 +62,62 @@ def test_a_compiled_categorical_loss_takes_the_integer_labels(model_with: Callab
     np.testing.assert_allclose(loss_of(model)(LABELS, softmax(LOGITS)), expected_cross_entropy(), rtol=1e-5)
 
 
-def test_a_compiled_loss_keeps_its_settings_and_loses_its_reduction(model_with: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "mean"])
+def test_a_compiled_loss_keeps_its_settings_and_leaves_the_mean_to_the_step(
+    model_with: Callable[..., Any], reduction: str
+) -> None:
     import keras
 
     model = model_with()
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction))
+    np.testing.assert_allclose(loss_of(model)(LABELS, LOGITS), expected_cross_entropy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none", None, "mean_with_sample_weight"])
+def test_a_loss_that_keras_would_not_take_the_mean_of_is_unsupported_and_the_reason_says_what_to_do(
+    model_with: Callable[..., Any], reduction: str | None
+) -> None:
+    import keras
+
+    says = rf"^model: '.*' is compiled with a loss of reduction={reduction!r}, .*; leave the reduction out"
+    loss = keras.losses.MeanSquaredError(reduction=reduction)
+    for model, compiled in ((model_with(), loss), (two_outputs(), {"rating": "mse", "liked": loss})):
+        model.compile(loss=compiled)
+        with pytest.raises(Unsupported, match=says):
+            loss_of(model)
+
+
+def test_a_train_step_of_a_models_own_may_reduce_as_it_likes(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    class Own(keras.Sequential):  # type: ignore[misc]
+        def train_step(self, data: Any) -> Any:
+            return super().train_step(data)
+
+    model = Own([keras.Input((4,)), keras.layers.Dense(3)])
     model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum"))
     np.testing.assert_allclose(loss_of(model)(LABELS, LOGITS), expected_cross_entropy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [3.0, [3.0], {"only": 3.0}])
+def test_the_loss_of_one_output_counts_as_much_as_it_was_compiled_to(tf: Any, weight: Any) -> None:  # noqa: ARG001
+    import keras
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, name="only")])
+    model.compile(loss="mse", loss_weights=weight)
+    x, y = np.ones((2, 4), np.float32), np.ones((2, 3), np.float32)
+    theirs = model.evaluate(x, y, verbose=0)
+    assert float(np.mean(loss_of(model)(y, model(x)))) == pytest.approx(theirs, rel=1e-5)
+    weights = np.array([0.5, 2.0], np.float32)
+    theirs = model.evaluate(x, y, sample_weight=weights, verbose=0)
+    assert float(np.mean(loss_of(model).weighted(y, model(x), weights))) == pytest.approx(theirs, rel=1e-5)
+
+
+def test_several_weights_of_one_loss_are_bad_usage(model_with: Callable[..., Any]) -> None:
+    model = model_with()
+    model.compile(loss="mse", loss_weights=[1.0, 2.0])
+    with pytest.raises(UsageError, match=r"is compiled with 2 loss_weights and one loss, expected one$"):
+        loss_of(model)
 
 
 def test_a_users_own_function_is_averaged_over_what_is_not_the_batch(model_with: Callable[..., Any]) -> None:

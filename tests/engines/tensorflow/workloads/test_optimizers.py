@@ -133,3 +133,20 @@ def test_a_schedule_of_the_users_own_need_not_be_registered(model: Any) -> None:
 
     model.compile(optimizer=keras.optimizers.SGD(Falling()), loss="mse")
     assert float(optimizer_of(model, "adam").learning_rate) == 0.5
+
+
+@pytest.mark.parametrize("by", ["variable", "name"])
+def test_what_a_compiled_optimizer_excludes_from_weight_decay_stays_as_it_is(model: Any, by: str) -> None:
+    import keras
+
+    kernel, bias = model.trainable_variables
+    own = keras.optimizers.AdamW(0.5, weight_decay=0.5)
+    own.exclude_from_weight_decay(**{"var_list": [bias]} if by == "variable" else {"var_names": ["bias"]})
+    model.compile(optimizer=own, loss="mse")
+    bias.assign([1.0, 1.0, 1.0])
+    before = kernel.numpy()
+    fresh = optimizer_of(model, "sgd")
+    fresh.build(model.trainable_variables)
+    fresh.apply([keras.ops.zeros_like(kernel), keras.ops.zeros_like(bias)])
+    assert bias.numpy().tolist() == [1.0, 1.0, 1.0]
+    assert kernel.numpy() == pytest.approx(before * 0.75)
