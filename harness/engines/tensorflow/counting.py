@@ -34,12 +34,23 @@ def clips(optimizer: Any) -> bool:
 def clips_what_it_is_given(optimizer: Any) -> bool:
     """Whether it clips the gradients of one step just as they come: not the mean of several steps', nor, in an own
     class, what it may first have made of them."""
-    import keras
+    return not getattr(optimizer, "gradient_accumulation_steps", None) and not _changes_by(optimizer)
 
-    kind, first = type(optimizer), ("apply_gradients", "apply", "_backend_apply_gradients")
-    if getattr(optimizer, "gradient_accumulation_steps", None):
+
+def sums_what_it_is_given(optimizer: Any) -> bool:
+    """Whether one that does not clip sums over replicas what each was given: an own class may first make something else
+    of it, and so does one of keras.optimizers.MultiOptimizer that clips."""
+    inner = getattr(optimizer, "optimizers", ())
+    if any(clips(one) or not sums_what_it_is_given(one) for one in inner):
         return False
-    return all(getattr(kind, name, None) is getattr(keras.optimizers.Optimizer, name) for name in first)
+    return not _changes_by(optimizer, "_clip_gradients")
+
+
+def _changes_by(optimizer: Any, *more: str) -> list[str]:
+    """What of an optimizer, of the methods that gradients go through on each replica, and `more`, is not Keras' own."""
+    methods = ("apply_gradients", "apply", "_backend_apply_gradients", "_backend_update_step", *more)
+    of = {name: getattr(getattr(type(optimizer), name, None), "__module__", "keras") for name in methods}
+    return [name for name, module in of.items() if module.partition(".")[0] != "keras"]
 
 
 def _skipped(optimizer: Any, steps: int, taken: int) -> int:

@@ -402,6 +402,51 @@ def test_an_own_class_that_may_change_gradients_before_it_clips_them_clips_them_
         del keras.optimizers.Centred
 
 
+def test_an_own_class_that_may_change_gradients_before_they_are_summed_is_unprovable_for_several(tf: Any) -> None:
+    import keras
+
+    def kind(method: str) -> Any:
+        def less(self: Any, grads: Any, *more: Any) -> Any:
+            return getattr(keras.optimizers.SGD, method)(self, [tf.tanh(g) for g in grads], *more)
+
+        return type("Bounded", (keras.optimizers.SGD,), {method: less})
+
+    try:
+        for method in ("apply", "_backend_apply_gradients", "_clip_gradients", "_backend_update_step"):
+            keras.optimizers.Bounded = kind(method)
+            check(training(tf, lambda: [], 1, kind="Bounded"))
+            with pytest.raises(
+                Unprovable, match=r"^Bounded may change gradients before they are summed, on each replica"
+            ):
+                SingleDevice(training(tf, lambda: [], 2, kind="Bounded"))
+    finally:
+        del keras.optimizers.Bounded
+
+
+def test_several_optimizers_in_one_are_proved_unless_one_of_them_clips(tf: Any) -> None:
+    import keras
+
+    def several(_: Any, **clip: float) -> Any:
+        biases = keras.optimizers.Adam(0.01, **clip)
+        return keras.optimizers.MultiOptimizer(
+            keras.optimizers.OptimizerMap(keras.optimizers.SGD(), {".*bias": biases})
+        )
+
+    keras.optimizers.Several = several
+    try:
+        check(training(tf, lambda: [], 2, kind="Several"))
+        check(training(tf, lambda: [], 1, kind="Several", clipnorm=0.001))
+        with pytest.raises(Unprovable, match=r"^MultiOptimizer may change gradients before they are summed"):
+            SingleDevice(training(tf, lambda: [], 2, kind="Several", clipnorm=0.001))
+    finally:
+        del keras.optimizers.Several
+
+
+def test_optimizers_of_keras_own_that_do_more_than_the_others_are_proved_for_several(tf: Any) -> None:
+    for options in ({}, {"clipnorm": 0.01}):
+        check(training(tf, lambda: [], 2, kind="Nadam", **options))
+
+
 def of_two_workers(tf: Any, layer: Callable[[], Any]) -> tuple[Any, Any]:
     """What one of two workers with a replica each has of such a training, and its state."""
     of = training(tf, lambda: [layer()], 2)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.counting import clips, clips_what_it_is_given
+from harness.engines.tensorflow.counting import clips, clips_what_it_is_given, sums_what_it_is_given
 from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.replica_context import in_sync, said_to_be_in_sync
 from harness.engines.tensorflow.server_state import FusedOptimizer
@@ -228,10 +228,15 @@ class SingleDevice:
         """How the optimizer clips, which it no longer does by itself; None where it does not, or is left to.
 
         So of one replica, too, a fault is tried behind the clip, which would hide a gradient that is counted twice.
-        Raises Unprovable where several clip what nobody knows.
+        Raises Unprovable where several clip, or sum, what nobody knows.
         """
         optimizer = getattr(self._optimizer, "inner_optimizer", self._optimizer)
         if not clips(optimizer):
+            if self._replicas > 1 and not sums_what_it_is_given(optimizer):
+                raise Unprovable(
+                    f"{type(optimizer).__name__} may change gradients before they are summed, on each replica, so that "
+                    "the reference cannot make the same update"
+                )
             return None
         if not clips_what_it_is_given(optimizer):
             if self._replicas == 1:
