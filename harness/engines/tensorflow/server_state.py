@@ -101,15 +101,14 @@ class FusedOptimizer:
         """
         import tensorflow as tf
 
-        count = tf.cast(self.iterations.read_value() + 1, tf.float32)
-        rate = tf.cast(self._rate.read_value(), tf.float32)
-        written = []
+        count, rate, written = self.iterations.read_value() + 1, self._rate.read_value(), []
         for position, (weight, gradient) in enumerate(zip(self._weights, gradients, strict=True)):
             if gradient is None:
                 continue
             parts = weight.cut(tf.convert_to_tensor(gradient))
             for number, (shard, part) in enumerate(zip(weight.shards, parts, strict=True)):
-                written.append(self._apply(position, number, shard, part, rate, count))
+                of_type = [tf.cast(value, shard.dtype) for value in (rate, count)]  # a kernel takes one for all
+                written.append(self._apply(position, number, shard, part, *of_type))
         with tf.control_dependencies(written):
             self.iterations.assign_add(1, use_locking=True)
 
@@ -154,7 +153,7 @@ def _must_have_a_kernel(optimizer: Any) -> None:
     """Raises Unsupported for an optimizer that TensorFlow has no locked kernel for with the same arithmetic."""
     import keras
 
-    schedule = isinstance(optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
+    schedule = callable(optimizer._learning_rate)
     kernel = type(optimizer) in (keras.optimizers.Adam, keras.optimizers.SGD)
     if kernel and not schedule and not any(getattr(optimizer, name, None) for name in _WITHOUT):
         return
@@ -172,13 +171,16 @@ def _adam(optimizer: Any, by_id: dict[int, ShardedVariable]) -> Any:
     velocities = [by_id[id(v)] for v in optimizer._velocities]
     beta1, beta2, epsilon = (float(v) for v in (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon))
 
+    def power(beta: float, count: Any) -> Any:
+        return tf.pow(tf.cast(tf.constant(beta, tf.float32), count.dtype), count)  # so rounded by Keras in float64, too
+
     def apply(position: int, number: int, shard: Any, gradient: Any, rate: Any, count: Any) -> Any:
         return tf.raw_ops.ResourceApplyAdam(
             var=shard.handle,
             m=moments[position].shards[number].handle,
             v=velocities[position].shards[number].handle,
-            beta1_power=tf.pow(beta1, count),
-            beta2_power=tf.pow(beta2, count),
+            beta1_power=power(beta1, count),
+            beta2_power=power(beta2, count),
             lr=rate,
             beta1=beta1,
             beta2=beta2,

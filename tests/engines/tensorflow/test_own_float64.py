@@ -15,6 +15,7 @@ OWN = "tests.engines.tensorflow.own_float64"
 ALONE = {"strategy": "none", "replicas": 1, "batch_size": 16, "global_batch_size": 16}
 MIRRORED = {"strategy": "mirrored", "replicas": 2, "batch_size": 16, "global_batch_size": 32}
 WORKERS = {**MIRRORED, "strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1}
+SERVED = {**ALONE, "strategy": "parameter_server", "workers": 1, "ps": 1}
 EACH_BY_ITSELF = {"packing": "bytes_per_pack=1"}
 
 
@@ -31,10 +32,12 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         ("model", ALONE),
         ("model", MIRRORED),
         ("model", WORKERS),
+        ("model", SERVED),
         ("model_of_two_types", ALONE),
         ("model_of_two_types", {**MIRRORED, **EACH_BY_ITSELF}),
         ("model_of_two_types", {**MIRRORED, "cross_device_op": "reduction_to_one_device"}),
         ("model_of_two_types", {**WORKERS, **EACH_BY_ITSELF}),
+        ("model_of_two_types", SERVED),
     ],
 )
 def test_layers_of_float64_pass_the_whole_gate(zygote: Zygote, model: str, keys: dict[str, Any]) -> None:
