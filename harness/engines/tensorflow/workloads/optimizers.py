@@ -50,8 +50,8 @@ def optimizer_of(model: "keras.Model", text: str) -> "keras.optimizers.Optimizer
     if isinstance(own, keras.optimizers.LossScaleOptimizer):
         own = own.inner_optimizer
     config, rate = own.get_config(), own._learning_rate
-    if "learning_rate" in config and isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
-        config["learning_rate"] = rate  # a class of the user's own would have to be registered to be found by its name
+    if "learning_rate" in config and callable(rate):
+        config["learning_rate"] = rate  # a schedule of the user's own would have to be registered; a lambda cannot be
     fresh = type(own).from_config(config)
     for name in _NOT_CONFIGURED:
         if hasattr(own, name):
@@ -62,9 +62,14 @@ def optimizer_of(model: "keras.Model", text: str) -> "keras.optimizers.Optimizer
 def built_text(optimizer: "keras.optimizers.Optimizer") -> str:
     """What an optimizer was made of, from itself: `AdamW(learning_rate=0.001, weight_decay=0.004, …)`.
 
-    Of a schedule the name of its class and what it was made of. What is None or False is left out.
+    Of a schedule the name of its class and what it was made of, of a function its name. What is None or False is left
+    out.
     """
-    kept = dict(optimizer.get_config())
+    import keras
+
+    kept, rate = dict(optimizer.get_config()), optimizer._learning_rate
+    if callable(rate) and not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        kept["learning_rate"] = getattr(rate, "__name__", type(rate).__name__)
     if not kept.get("use_ema"):
         kept.pop("ema_momentum", None)
     return _made_text(type(optimizer).__name__, kept)

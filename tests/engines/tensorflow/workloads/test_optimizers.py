@@ -150,3 +150,20 @@ def test_what_a_compiled_optimizer_excludes_from_weight_decay_stays_as_it_is(mod
     fresh.apply([keras.ops.zeros_like(kernel), keras.ops.zeros_like(bias)])
     assert bias.numpy().tolist() == [1.0, 1.0, 1.0]
     assert kernel.numpy() == pytest.approx(before * 0.75)
+
+
+def falling() -> float:
+    """A learning rate."""
+    return 0.25
+
+
+@pytest.mark.filterwarnings("ignore:The object being serialized includes a `lambda`")
+@pytest.mark.parametrize(("rate", "name"), [(lambda: 0.25, "<lambda>"), (falling, "falling")])
+def test_a_learning_rate_may_be_a_function(model: Any, rate: Any, name: str) -> None:
+    import keras
+
+    model.compile(optimizer=keras.optimizers.SGD(rate), loss="mse")
+    fresh = optimizer_of(model, "adam")
+    assert fresh._learning_rate is rate
+    assert float(fresh.learning_rate) == 0.25
+    assert built_text(fresh) == f"SGD(learning_rate={name})"
