@@ -70,10 +70,13 @@ class TensorFlowTrainer:
         return batches_ahead(training.source, training.cell, training.input_shape, training.input, batch)
 
     def check_reduction(self) -> str | None:
-        """Known values through the strategy, in the shapes of the model's gradients."""
+        """Known values through the strategy, in the shapes of the model's gradients; whole numbers have none."""
+        import tensorflow as tf
+
         model = self._training.model
         weights = (model.template if isinstance(model, StatelessModel) else model).trainable_variables
-        return self._strategy.check_reduction(self._training.strategy, [(tuple(w.shape), w.dtype) for w in weights])
+        sent = [(tuple(w.shape), w.dtype) for w in weights if tf.as_dtype(w.dtype).is_floating]
+        return self._strategy.check_reduction(self._training.strategy, sent)
 
     def state(self) -> list[VariableState]:
         """The model's variables, then the optimizer's."""

@@ -1,11 +1,13 @@
 """Known values through the path that gradients take: right sums pass, planted faults do not."""
 
 import importlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.engines.tensorflow.reduction import check_reduction
+from harness.engines.tensorflow.trainer import TensorFlowTrainer
 
 
 def mirrored(tf: Any, n: int, op: Any) -> Any:
@@ -58,3 +60,22 @@ def test_a_sum_that_was_rounded_to_bfloat16_on_the_way_does_not_pass_with_three_
             return tf.cast(tf.cast(value, tf.bfloat16), tf.float32)
 
     assert check_reduction(mirrored(tf, 3, RoundedSum())) is not None
+
+
+def test_a_weight_of_whole_numbers_has_no_gradient_to_be_summed(tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    class Counting(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, _: Any) -> None:
+            self.count = self.add_weight((2,), dtype="int32", initializer="zeros")
+
+        def call(self, x: Any) -> Any:
+            return x
+
+    sent: list[Any] = []
+    trainer: Any = object.__new__(TensorFlowTrainer)
+    model = keras.Sequential([keras.Input((4,)), Counting(), keras.layers.Dense(3)])
+    trainer._training = SimpleNamespace(model=model, strategy=None)
+    trainer._strategy = SimpleNamespace(check_reduction=lambda _, tensors: sent.extend(tensors))
+    trainer.check_reduction()
+    assert sent == [((4, 3), "float32"), ((3,), "float32")]
