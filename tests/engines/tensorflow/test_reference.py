@@ -143,6 +143,50 @@ def test_an_untrained_variable_is_aggregated_as_it_was_declared(tf: Any, aggrega
     assert np.array_equal(mean.copies[0], mean.copies[2]) == (aggregation != "none")
 
 
+def shrinking(aggregation: str = "none") -> Any:
+    """A layer that assigns its trained weight each time it is called."""
+    import keras
+
+    class Shrinking(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, _: Any) -> None:
+            self.scale = self.add_weight((8,), initializer="ones", aggregation=aggregation)
+
+        def call(self, x: Any) -> Any:
+            self.scale.assign(0.5 * self.scale)
+            return x * self.scale
+
+    return Shrinking()
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_trained_weight_that_a_layer_assigns_begins_alike_on_every_replica(tf: Any, n: int, traced: bool) -> None:
+    import keras
+
+    def spectral() -> list[Any]:
+        return [keras.layers.SpectralNormalization(keras.layers.Dense(8))]
+
+    for layers in (lambda: [shrinking()], spectral):
+        check(training(tf, layers, n), traced=traced)
+
+
+def test_a_trained_weight_that_a_layer_assigns_is_each_shares_own_where_they_are_programs(tf: Any) -> None:
+    of = training(tf, lambda: [*exchanging(tf), shrinking()], 3)
+    device, values = SingleDevice(of), [state.copies[0] for state in capture(of.model, of.optimizer)]
+    shares = device.shares(BATCHES[0], device.start(values))
+    summed = [sum(parts) for parts in zip(*([g.numpy() for g in share.gradients] for share in shares), strict=True)]
+    for gradient, expected in zip(device.as_programs(values, BATCHES[0]), summed, strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_trained_weight_that_replicas_aggregate_where_a_layer_assigns_it_is_unprovable(tf: Any) -> None:
+    of = training(tf, lambda: [shrinking("mean")], 2)
+    device = SingleDevice(of)
+    own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
+    with pytest.raises(Unprovable, match=r"^a layer assigns '.*', a trained weight that replicas aggregate"):
+        device.shares(BATCHES[0], own)
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_layer_may_ask_which_replica_it_is_on(tf: Any, traced: bool) -> None:
     import keras

@@ -61,7 +61,9 @@ class SingleDevice:
             self._model, self._optimizer = build_model(
                 training.workload, training.cell, training.classes, training.request.seed, alike=False
             )
-        self._lockstep = Lockstep(self._model.non_trainable_variables)
+        self._assigned: list[Any] = []
+        """Trained weights that layers assign themselves, of which each replica has its own copy until the update."""
+        self._lockstep = Lockstep(self._model.non_trainable_variables, lambda: self._assigned)
         self._clip = self._clip_taken_off()
 
     def trace(self) -> None:
@@ -85,18 +87,28 @@ class SingleDevice:
         return [[variable.numpy() for variable in self._model.non_trainable_variables] for _ in range(self._replicas)]
 
     def shares(self, batch: Batch, own: "Sequence[list[Array]]") -> list[Share]:
-        """Forward and backward on a global batch, share by share; no weight is changed.
+        """Forward and backward on a global batch, share by share; no weight is changed but by a layer.
 
         `own[i]` is replica i's untrained state, which goes on from its own share alone, unless a variable was declared
-        to be aggregated. Raises Unprovable with the reason.
+        to be aggregated. A layer that assigns a trained weight does so to a copy of each share's own, of which the last
+        one's is kept: replicas that make different ones of it do not agree. Raises Unprovable with the reason.
         """
+
+        before = [weight.value.read_value() for weight in self._model.trainable_variables] if len(own) > 1 else []
+        computed = self._computed(batch, own)
+        if before and self._assigned_since(before):
+            computed = self._computed(batch, own)
+        return [Share(self._handed_over(gradients), loss, state) for (loss, gradients), state in computed]
+
+    def _computed(self, batch: Batch, own: "Sequence[list[Array]]") -> Any:
+        """Of each share ((loss, gradients), untrained state)."""
 
         def share(i: int) -> Any:
             return self._on_share(self._gradients_of, batch, i, len(own))
 
         with self._as_replicas():
             try:
-                computed = self._lockstep.run(share, own)
+                return self._lockstep.run(share, own)
             except Exception as error:  # Keras raises what it likes for what a layer raised
                 if self._lockstep.refused:
                     raise Unprovable(self._lockstep.refused) from error
@@ -104,8 +116,29 @@ class SingleDevice:
                     raise
                 self._traced = False
                 del self._gradients_of
-                computed = self._lockstep.run(share, own)
-        return [Share(self._handed_over(gradients), loss, state) for (loss, gradients), state in computed]
+                return self._lockstep.run(share, own)
+
+    def _assigned_since(self, before: Sequence[Any]) -> bool:
+        """Whether shares assigned trained weights, so that a later one began with what an earlier one had made of them.
+
+        Those are as `before` again, and from now on each share's own. Raises Unprovable where replicas agree on them.
+        """
+        import tensorflow as tf
+
+        known = {id(weight) for weight in self._assigned}
+        weights = [*zip(self._model.trainable_variables, before, strict=True)]
+        changed = [(w, value) for w, value in weights if not tf.reduce_all(tf.equal(w.value, value))]
+        new = [weight for weight, _ in changed if id(weight) not in known]
+        if aggregated := [weight.path for weight in new if weight.aggregation != "none"]:
+            raise Unprovable(
+                f"a layer assigns '{aggregated[0]}', a trained weight that replicas aggregate where it is assigned, "
+                "and the reference does so of untrained variables alone"
+            )
+        if new:
+            self._assigned.extend(new)
+            for weight, value in changed:
+                weight.assign(value)
+        return bool(new)
 
     @property
     def is_program(self) -> bool:
@@ -126,6 +159,8 @@ class SingleDevice:
 
         with self._as_replicas():
             for i in range(len(own)):
+                if self._assigned:
+                    self.start(values)
                 _, gradients = self._lockstep.again(share, i, own)
                 found.append(self._handed_over(gradients))
         return self._dense(_summed(found))
