@@ -143,6 +143,20 @@ def test_an_untrained_variable_is_aggregated_as_it_was_declared(tf: Any, aggrega
     assert np.array_equal(mean.copies[0], mean.copies[2]) == (aggregation != "none")
 
 
+def test_float8_layers_are_proved_on_one_replica_and_not_on_several_each_of_which_has_its_own_scales(tf: Any) -> None:
+    import keras
+
+    def layers() -> list[Any]:
+        dense = keras.layers.Dense(8)
+        dense.build((None, 8))
+        dense.quantize("float8")
+        return [dense]
+
+    check(training(tf, layers, 1))
+    with pytest.raises(Unprovable, match=r"^each replica overwrites '.*' with what its own share gives, as float8"):
+        SingleDevice(training(tf, layers, 2))
+
+
 def shrinking(aggregation: str = "none") -> Any:
     """A layer that assigns its trained weight each time it is called."""
     import keras

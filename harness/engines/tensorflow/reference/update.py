@@ -61,10 +61,21 @@ class SingleDevice:
             self._model, self._optimizer = build_model(
                 training.workload, training.cell, training.classes, training.request.seed, alike=False
             )
+        self._traced |= self._overwrites_weights()  # TensorFlow cannot differentiate float8 layers eagerly
         self._assigned: list[Any] = []
         """Trained weights that layers assign themselves, of which each replica has its own copy until the update."""
         self._lockstep = Lockstep(self._model.non_trainable_variables, lambda: self._assigned)
         self._clip = self._clip_taken_off()
+
+    def _overwrites_weights(self) -> bool:
+        """Whether Keras overwrites weights with their gradients. Raises Unprovable where several replicas do, each."""
+        of_each = [weight.path for weight in self._model.trainable_variables if weight.overwrite_with_gradient]
+        if of_each and self._replicas > 1:
+            raise Unprovable(
+                f"each replica overwrites '{of_each[0]}' with what its own share gives, as float8 layers do with their "
+                "scales, and the reference has one for all"
+            )
+        return bool(of_each)
 
     def trace(self) -> None:
         """From now on shares are runs of one program, where they may be; what XLA compiled is one already."""
