@@ -116,10 +116,36 @@ def test_synchronised_batch_normalisation_sees_the_whole_batch_and_all_else_its_
     def layers() -> list[Any]:
         normal = keras.layers.BatchNormalization
         parts = [normal(synchronized=True), keras.layers.Dropout(0.4, seed=3), normal(synchronized=True)]
-        first = keras.layers.Dense(8, "tanh", activity_regularizer="l2")
-        return [first, *parts, keras.layers.Dense(8, "tanh"), normal()]
+        return [keras.layers.Dense(8, "tanh"), *parts, keras.layers.Dense(8, "tanh"), normal()]
 
     check(training(tf, layers, n, momentum=0.9), traced=traced)
+
+
+def adding_before_they_meet() -> list[Any]:
+    """Layers that add to the loss on a replica before it waits for the others, of which each example has as much."""
+    import keras
+
+    synchronised = keras.layers.BatchNormalization(synchronized=True)
+    return [keras.layers.Dense(8, "tanh", activity_regularizer="l2"), synchronised]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_what_a_share_adds_to_the_loss_before_it_meets_the_others_is_its_own(tf: Any, n: int) -> None:
+    found = []
+    for count in (1, n):
+        of = training(tf, adding_before_they_meet, count)
+        device = SingleDevice(of)
+        shares = device.shares(BATCHES[0], device.start([s.copies[0] for s in capture(of.model, of.optimizer)]))
+        found.append([sum(float(share.loss) for share in shares), *device.apply(shares)])
+    for whole, together in zip(*found, strict=True):
+        np.testing.assert_allclose(together, whole, rtol=1e-4, atol=1e-6)
+
+
+def test_mirrored_replicas_that_meet_add_what_the_last_one_has_to_the_loss_and_that_is_found(tf: Any) -> None:
+    """A defect of Keras 3.15: a layer keeps what replicas add in one list, which each replica's call clears."""
+    with pytest.raises(AssertionError):
+        check(training(tf, adding_before_they_meet, 2))
+    check(training(tf, adding_before_they_meet, 1))
 
 
 @pytest.mark.parametrize(

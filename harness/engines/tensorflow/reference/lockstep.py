@@ -3,7 +3,8 @@
 Replicas exchange more than gradients: synchronised batch normalisation adds up its sums forward and their gradients
 backward, a layer may all-reduce what it likes, and an untrained variable may be declared to take the mean of what the
 replicas assign. So each share has a thread, of which one runs at a time, and a replica context of the reference's own,
-whose all-reduce waits until every share has come to it. There is no tf.distribute strategy in it.
+whose all-reduce waits until every share has come to it. There is no tf.distribute strategy in it: MirroredStrategy's
+threads take turns in the same way, and what one replica's layers had added to the loss before they waited is lost.
 """
 
 import contextlib
@@ -91,10 +92,13 @@ class Lockstep:
         self.refused = ""
         """Why a share cannot do what its replica does: Keras raises something of its own for what a layer raised."""
 
-    def run(self, compute: Callable[[int], Any], own: "Sequence[list[Array]]") -> "list[tuple[Any, list[Array]]]":
+    def run(
+        self, compute: Callable[[int], Any], own: "Sequence[list[Array]]", layers: Sequence[Any] = ()
+    ) -> "list[tuple[Any, list[Array]]]":
         """Of each share what `compute(i)` returns and the untrained variables afterwards, which start as `own[i]`.
 
-        Raises Unprovable where the shares do not all come to the same meetings.
+        What its Keras `layers` add to the loss is each share's own, too. Raises Unprovable where the shares do not all
+        come to the same meetings.
         """
         if len(own) == 1:
             self._put(own[0])
@@ -105,7 +109,7 @@ class Lockstep:
         begun = [variable.numpy() for variable in passing]
         shares = [_Share(self._as_replica(compute, i, len(own))) for i in range(len(own))]
         try:
-            states = self._in_turns(shares, [[*values, *begun] for values in own])
+            states = self._in_turns(shares, [[*values, *begun] for values in own], layers)
         finally:
             self._running, self._of_share = None, self._variables
             for share in shares:
@@ -113,14 +117,18 @@ class Lockstep:
         kept = len(self._variables)
         return [(share.result, state[:kept]) for share, state in zip(shares, states, strict=True)]
 
-    def _in_turns(self, shares: list[_Share], states: "list[list[Array]]") -> "list[list[Array]]":
+    def _in_turns(
+        self, shares: list[_Share], states: "list[list[Array]]", layers: Sequence[Any]
+    ) -> "list[list[Array]]":
         got: Any = None
+        added = [_added(layers) for _ in shares]
         while True:
             for i, share in enumerate(shares):
                 self._put(states[i])
+                _add(layers, added[i])
                 self._running = share
                 share.go_on(got)
-                states[i] = self._state()
+                states[i], added[i] = self._state(), _added(layers)
             met = [share.brought for share in shares if share.brought]
             if not met:
                 return states
@@ -202,3 +210,16 @@ class Lockstep:
             stored.assign(self.meet(tf.cast(value, stored.dtype), combine))
 
         return assign
+
+
+def _added(layers: Sequence[Any]) -> list[tuple[list[Any], set[int]]]:
+    """What each layer has added to the loss, which Keras keeps in Python, where every call of the model clears it."""
+    return [([*layer._losses], {*layer._loss_ids}) for layer in layers]
+
+
+def _add(layers: Sequence[Any], added: list[tuple[list[Any], set[int]]]) -> None:
+    """The same, set."""
+    for layer, (losses, ids) in zip(layers, added, strict=True):
+        layer._losses[:] = losses
+        layer._loss_ids.clear()
+        layer._loss_ids.update(ids)

@@ -117,9 +117,10 @@ class SingleDevice:
         def share(i: int) -> Any:
             return self._on_share(self._gradients_of, batch, i, len(own))
 
+        layers = self._model._flatten_layers()
         with self._as_replicas():
             try:
-                return self._lockstep.run(share, own)
+                return self._lockstep.run(share, own, layers)
             except Exception as error:  # Keras raises what it likes for what a layer raised
                 if self._lockstep.refused:
                     raise Unprovable(self._lockstep.refused) from error
@@ -127,7 +128,7 @@ class SingleDevice:
                     raise
                 self._traced = False
                 del self._gradients_of
-                return self._lockstep.run(share, own)
+                return self._lockstep.run(share, own, layers)
 
     def _assigned_since(self, before: Sequence[Any]) -> bool:
         """Whether shares assigned trained weights, so that a later one began with what an earlier one had made of them.
