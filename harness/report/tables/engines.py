@@ -13,6 +13,8 @@ TELLS_NOT = (
     "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or on "
     "accelerators, nor how mature or convenient they are."
 )
+MEASURED = ("processors of one device", "fixed cost of a trial")
+"""Columns of what was measured, where anything was; the others are what engines say of themselves."""
 NOTE = (
     f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is "
     f"{FIXED_PARTS}, the median over the cells. Processors of one device are those that a cell without a strategy kept "
@@ -36,10 +38,11 @@ def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
 def differing_lines(work: WorkloadSummary) -> list[str]:
     """The same as a line for each engine that is not TensorFlow, for a terminal."""
     table = engines_table(work)
-    names = [column.name for column in table.columns[1:-2]]
+    names = [column.name for column in table.columns[1:]]
     lines = []
-    for engine, *told, _, _ in table.rows:
-        words = [f"{name} {text}" for name, text in zip(names, told, strict=True) if text != NOTHING]
+    for engine, *told in table.rows:
+        pairs = [(name, text) for name, text in zip(names, told, strict=True) if name not in MEASURED]
+        words = [f"{name} {text}" for name, text in pairs if text != NOTHING]
         lines += [f"{engine}: {'; '.join(words)}."] if words else []
     return lines
 
@@ -54,15 +57,14 @@ def engines_table(work: WorkloadSummary) -> Table:
         for subject, words in cell.trials.executed.unlike.items():
             told.setdefault(subject, {})[words] = None
     subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told))
-    names = ("engine", *subjects, "processors_of_one_device", "fixed_cost_of_a_trial")
-    columns = tuple(Head(name.replace("_", " "), False) for name in names)
-    fixed, busy = _fixed_costs(work), processors_of_engines(work)
+    busy = {engine: f"{count:.2f}" for engine, count in processors_of_engines(work).items()}
+    measured = {name: by for name, by in zip(MEASURED, (busy, _fixed_costs(work)), strict=True) if by}
+    columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects, *measured))
     rows = [
         (
             engine,
             *("; ".join(told.get(subject, [NOTHING])) for subject in subjects),
-            f"{busy[engine]:.2f}" if engine in busy else NOTHING,
-            fixed.get(engine, NOTHING),
+            *(by.get(engine, NOTHING) for by in measured.values()),
         )
         for engine, told in unlike.items()
     ]
