@@ -101,11 +101,7 @@ def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
     }
     have = {
         "workers": [name for name, traits in here.items() if traits.multi_worker],
-        "replicas": [
-            name
-            for name, traits in here.items()
-            if traits.max_replicas is None and not (traits.replica_a_process or traits.parameter_servers)
-        ],
+        "replicas": [name for name, traits in here.items() if traits.many_replicas_a_process],
     }
     for key, able in have.items():
         if min(sweep.asked(key)) > 1 and able:
