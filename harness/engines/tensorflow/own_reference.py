@@ -6,6 +6,7 @@ gradients, which tell what such a fault would look like.
 """
 
 import functools
+import gc
 import json
 import os
 import select
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.own_draws import drawn_otherwise
 from harness.engines.tensorflow.own_sight import OF_SEVERAL, LossesAndState, Optimizers, PlantedGradients, furthest
 from harness.errors import Unprovable, UsageError
 from harness.protocol.messages import Request
 from harness.record.checks import FAULTS
 from harness.registry import is_script
 from harness.trial.array_cache import cached_arrays
-from harness.trial.judgement import LARGEST_SHARE
+from harness.trial.judgement import LARGEST_SHARE, STATE_TOLERANCE
 from harness.trial.own_function import own_function, wants_arguments
 from harness.trial.parent import die_with_parent
 from harness.trial.script import Script
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 LIMIT_S = 60.0
 """Uncompiled steps of a large model are slow; beyond this the comparison is not made, nor a fault tried."""
+_COARSE = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+"""Policies by the type that they compute in."""
 _SLOW = f"the step run uncompiled gave no loss within {LIMIT_S:g} s"
 
 
@@ -125,37 +129,61 @@ def _sight(request: Request, steps: int, reference: OwnReference) -> "dict[str, 
     return found
 
 
+class Apart:
+    """A process of its own that runs the step uncompiled once it is asked to, with a `fault` in its gradients.
+
+    Make it before TensorFlow's runtime has started.
+    """
+
+    def __init__(self, request: Request, steps: int, fault: str | None = None) -> None:
+        self._answer, writing = os.pipe()
+        asked, self._question = os.pipe()
+        parent = os.getpid()
+        self._child = os.fork()
+        if self._child == 0:
+            os.close(self._answer)
+            os.close(self._question)
+            _be_the_reference(parent, request, steps, fault, asked, writing)
+        os.close(writing)
+        os.close(asked)
+
+    def ask(self) -> OwnReference:
+        """What the step showed; that can be asked once."""
+        os.write(self._question, b"!")
+        text = _read_all(self._answer, time.monotonic() + LIMIT_S)
+        if text is None:
+            return OwnReference(reason=_SLOW)
+        if not text:
+            return OwnReference(reason="the step run uncompiled ended its process")
+        answer = json.loads(text)
+        return OwnReference(
+            **{**answer, "shown": LossesAndState(**{of: tuple(found) for of, found in answer["shown"].items()})}
+        )
+
+    def end(self) -> None:
+        """Whether it was asked or not."""
+        os.close(self._answer)
+        os.close(self._question)
+        os.kill(self._child, signal.SIGKILL)  # it leaves by itself, unless it hangs
+        os.waitpid(self._child, 0)
+
+
 def _apart(request: Request, steps: int, fault: str | None = None) -> OwnReference:
     """The step run uncompiled in a process of its own, with a fault in its gradients."""
-    reading, writing = os.pipe()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _be_the_reference(parent, request, steps, fault, writing)
-    os.close(writing)
+    reference = Apart(request, steps, fault)
     try:
-        text = _read_all(reading, time.monotonic() + LIMIT_S)
+        return reference.ask()
     finally:
-        os.close(reading)
-        os.kill(child, signal.SIGKILL)  # it leaves by itself, unless it hangs
-        os.waitpid(child, 0)
-    if text is None:
-        return OwnReference(reason=_SLOW)
-    if not text:
-        return OwnReference(reason="the step run uncompiled ended its process")
-    answer = json.loads(text)
-    return OwnReference(
-        **{**answer, "shown": LossesAndState(**{of: tuple(found) for of, found in answer["shown"].items()})}
-    )
+        reference.end()
 
 
-def _be_the_reference(parent: int, request: Request, steps: int, fault: str | None, writing: int) -> None:
+def _be_the_reference(parent: int, request: Request, steps: int, fault: str | None, asked: int, writing: int) -> None:
     """Never returns: leaves by os._exit, as a trial does."""
     try:
         die_with_parent(parent)
-        found = asdict(_uncompiled(request, steps, fault))
-        os.write(writing, json.dumps(found).encode())
+        if os.read(asked, 1):
+            found = asdict(_uncompiled(request, steps, fault))
+            os.write(writing, json.dumps(found).encode())
     finally:
         os._exit(0)
 
@@ -177,9 +205,19 @@ def _uncompiled(request: Request, steps: int, fault: str | None = None) -> OwnRe
                 return OwnReference(reason="the step says eager_reference = False")
             losses = tuple(as_number(path, step()) for _ in range(steps))
         shown = LossesAndState(losses, made.slots())
-        return OwnReference(shown, precision=keras.config.dtype_policy().name, replicas=planted.replicas)
+        return OwnReference(shown, precision=_coarsest_precision(), replicas=planted.replicas)
     except Exception as error:  # noqa: BLE001  a step that cannot run uncompiled may be right all the same
         return OwnReference(reason=f"the step cannot run uncompiled: {classify(error)[1]}")
+
+
+def _coarsest_precision() -> str:
+    """Of Keras' policy and of each layer that there is, which may compute in a type of its own."""
+    import keras
+
+    layers = [found for found in gc.get_objects() if issubclass(type(found), keras.Layer)]
+    types = {keras.config.dtype_policy().compute_dtype, *(getattr(layer, "compute_dtype", None) for layer in layers)}
+    names = [name for kind, name in _COARSE.items() if kind in types]
+    return max(names, key=STATE_TOLERANCE.__getitem__, default=keras.config.dtype_policy().name)
 
 
 def _read_all(reading: int, deadline: float) -> bytes | None:
@@ -193,6 +231,21 @@ def _read_all(reading: int, deadline: float) -> bytes | None:
         if not data:
             return text
         text += data
+
+
+def why_untold(reference: OwnReference, again: OwnReference) -> str | None:
+    """Why a step may be right that differs from its reference, which was run `again`; None where it is wrong.
+
+    Call it in the process that took the compiled steps.
+    """
+    if again.reason is None and (differs := furthest(again.shown, reference.shown, reference.precision)).share > 1:
+        return (
+            f"run uncompiled twice from the same seed, {differs.name} is {differs.wanted:.6g} and then "
+            f"{differs.value:.6g} ({differs.allowed:.2g} is allowed): something in it is random that no seed settles"
+        )
+    if drawn := drawn_otherwise():
+        return f"compiled it draws other random numbers than uncompiled ({drawn})"
+    return None
 
 
 def compare_shown(got: LossesAndState, expected: LossesAndState, precision: str) -> str | None:

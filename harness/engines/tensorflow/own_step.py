@@ -16,11 +16,13 @@ from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.own_reference import (
+    Apart,
     OwnReference,
     as_number,
     build_step,
     compare_shown,
     run_own_reference,
+    why_untold,
 )
 from harness.engines.tensorflow.own_sight import LossesAndState, Optimizers
 from harness.engines.tensorflow.plants import check_loop
@@ -36,6 +38,7 @@ from harness.trial.judgement import check_losses
 
 GATE_STEPS = GATE_UPDATES + 1
 """The loss of step 1 shows no update yet, so one more shows them all."""
+_NOT_COMPARED = "the first losses were not compared with an uncompiled run"
 
 
 class OwnStep(Attempt):
@@ -49,6 +52,8 @@ class OwnStep(Attempt):
         self._path = self._request.cell.subject
         self._enter("check")
         reference = run_own_reference(self._request, GATE_STEPS)
+        # it waits: once TensorFlow's runtime has started there, this process can make none
+        again = Apart(self._request, GATE_STEPS) if reference.reason is None else None
         self._enter("build")
         set_threads(self._request)
         let_memory_grow()
@@ -60,7 +65,7 @@ class OwnStep(Attempt):
 
         def gate(step: int) -> None:
             if step >= GATE_STEPS:
-                self._before_timing(clock.losses, reference)
+                self._before_timing(clock.losses, reference, again)
 
         tracer = tracer_of(self._request, leads=True)
         clock = Clock(self._channel, self._synchroniser(), self._request.window_s, GATE_STEPS, gate, tracer=tracer)
@@ -72,12 +77,12 @@ class OwnStep(Attempt):
         self._outcome.trace = tracer.record if tracer else None
         self._after_timing(clock.losses)
 
-    def _before_timing(self, losses: list[float], reference: OwnReference) -> None:
+    def _before_timing(self, losses: list[float], reference: OwnReference, again: Apart | None) -> None:
         """Judge the gate's steps, all of which were taken."""
         self._enter("check")
         self._outcome.resources = self._resources()
         self._judge("loss_finite", check_losses(losses))
-        self._judge_first(losses, reference)
+        self._judge_first(losses, reference, again)
         self._judge_own("before timing")
         gc.enable()
         forget_peak(self._devices())
@@ -124,14 +129,20 @@ class OwnStep(Attempt):
 
         return synchronise
 
-    def _judge_first(self, losses: list[float], reference: OwnReference) -> None:
+    def _judge_first(self, losses: list[float], reference: OwnReference, again: Apart | None) -> None:
         shown = LossesAndState(tuple(losses[:GATE_STEPS]), self._optimizers.slots())
-        if reference.reason is not None:
-            self._checks.detail["losses_agree"] = (
-                f"the first losses were not compared with an uncompiled run: {reference.reason}"
-            )
+        if again is None:
+            self._checks.detail["losses_agree"] = f"{_NOT_COMPARED}: {reference.reason}"
             return
-        self._judge("losses_agree", compare_shown(shown, reference.shown, reference.precision))
+        try:
+            evidence = compare_shown(shown, reference.shown, reference.precision)
+            untold = evidence and why_untold(reference, again.ask())
+        finally:
+            again.end()
+        if untold:
+            self._checks.detail["losses_agree"] = f"{_NOT_COMPARED}: {untold}"
+            return
+        self._judge("losses_agree", evidence)
         if reference.sight is None:
             self._checks.detail["sight"] = reference.unseen
         else:

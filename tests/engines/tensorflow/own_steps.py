@@ -105,6 +105,46 @@ def declared() -> Declared:
     return Declared()
 
 
+def draws_in_its_program() -> Linear:
+    """TensorFlow draws other numbers in a tf.function than outside."""
+    return Linear(noise=lambda: tf.random.uniform([]))
+
+
+def draws_in_its_data() -> Linear:
+    """The same numbers compiled or not, but a compiled step leaves out the gradient."""
+    step = Linear(noise=lambda: 0.0 if tf.executing_eagerly() else 1.0)
+    numbers = iter(tf.data.Dataset.range(1_000_000).map(lambda _: tf.random.uniform([])))
+    return lambda: step() + 0.0 * next(numbers)
+
+
+def draws_without_a_seed() -> Callable[[], Any]:
+    """NumPy's generator begins with what the system gives it."""
+    step, generator = Linear(), np.random.default_rng()
+
+    def noisy() -> Any:
+        step.weight.assign_add(float(generator.random()))
+        return step()
+
+    return noisy
+
+
+class DropsByXla(WithAdam):
+    """XLA draws other numbers from the seed of Keras' Dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = keras.layers.Dropout(0.5, seed=1)
+
+    @tf.function(autograph=False, jit_compile=True)  # type: ignore[untyped-decorator]
+    def train(self) -> Any:
+        with tf.GradientTape() as tape:
+            dropped = self.dropout(tf.ones((1, 64)), training=True)
+            loss = tf.reduce_sum((self.layer(tf.ones((1, 1))) - tf.reduce_sum(dropped)) ** 2)
+        weights = self.layer.trainable_weights
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+
 def only_compiled() -> Linear:
     """Cannot run uncompiled."""
 

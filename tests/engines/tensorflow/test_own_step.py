@@ -81,6 +81,12 @@ def test_what_is_shown_agrees_within_the_tolerance_of_the_precision() -> None:
     )
 
 
+def test_what_is_allowed_is_that_of_the_coarsest_layer_whatever_keras_policy_is(tf: Any) -> None:
+    layer = tf.keras.layers.Dense(1, dtype="mixed_bfloat16")
+    assert tf.keras.config.dtype_policy().name == "float32"
+    assert own_reference._coarsest_precision() == layer.dtype_policy.name
+
+
 def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> None:
     cell = OwnStepCell(step="mine:make", amount=32)
     assert cell.model_dump() == {"kind": "own_step", "step": "mine:make", "amount": 32, "quantity": "examples"}
@@ -173,6 +179,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]
         "Signed",
         "ByHand",
         "frozen_random",
+        "draws_in_its_data",
+        "draws_in_its_program",
+        "draws_without_a_seed",
+        "DropsByXla",
         "declared",
         "only_compiled",
         "soon_not_finite",
@@ -234,9 +244,21 @@ def test_a_step_whose_compiled_form_computes_something_else_is_wrong(measured: d
 
 
 @pytest.mark.slow
+def test_random_data_do_not_excuse_a_step_that_computes_something_else(measured: dict[str, TrialRecord]) -> None:
+    record = measured["draws_in_its_data"]
+    assert (record.status, record.checks.losses_agree) == ("wrong_result", False)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "says"),
     [
+        (
+            "draws_in_its_program",
+            "compiled it draws other random numbers than uncompiled (RandomUniform, whose numbers",
+        ),
+        ("DropsByXla", "compiled it draws other random numbers than uncompiled (Stateless"),
+        ("draws_without_a_seed", "run uncompiled twice from the same seed, loss 1 is"),
         ("declared", "the step says eager_reference = False"),
         ("only_compiled", "the step cannot run uncompiled: RuntimeError: this works in a graph alone"),
     ],
