@@ -126,6 +126,52 @@ class Partly(TrainedByItself):
         self.optimizer.apply(gradients[-2:], self.trainable_variables[-2:])
 
 
+class Clipping(TrainedByItself):
+    """It clips by hand what each replica has."""
+
+    def update(self, gradients: Any) -> None:
+        super().update(tf.clip_by_global_norm(gradients, 0.01)[0])
+
+
+class DividingGradients(Clipping):
+    """It divides gradients where others divide the loss."""
+
+    def share_of(self, loss: Any, count: Any) -> Any:
+        return loss
+
+    def update(self, gradients: Any) -> None:
+        super().update([gradient / in_sync() for gradient in gradients])
+
+
+class ClippingUnscaled(Clipping):
+    """Wrong where there are replicas, whatever the clip leaves."""
+
+    def share_of(self, loss: Any, count: Any) -> Any:
+        return loss
+
+
+class ClippingMultiplied(Clipping):
+    """Wrong where there are replicas: what was divided is multiplied again."""
+
+    def update(self, gradients: Any) -> None:
+        gradients, _ = tf.clip_by_global_norm(gradients, 0.01)
+        self.optimizer.apply([in_sync() * gradient for gradient in gradients], self.trainable_variables)
+
+
+class Decaying(TrainedByItself):
+    """Wrong where there are replicas: each adds the whole of what decays a weight."""
+
+    def update(self, gradients: Any) -> None:
+        super().update([g + 0.1 * w for g, w in zip(gradients, self.trainable_variables, strict=True)])
+
+
+class OnlySigns(TrainedByItself):
+    """It hands over nothing of how large a gradient is."""
+
+    def update(self, gradients: Any) -> None:
+        super().update([tf.sign(gradient) for gradient in gradients])
+
+
 class Metered(keras.Sequential):
     """Keras' train_step around a loss of its own, which is a metric in what it returns, and forgets its share."""
 

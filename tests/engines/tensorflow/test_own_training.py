@@ -67,6 +67,9 @@ PROVED = {
     ("OfAKnownBatch", "with_dropout"): (2,),
     ("Averaged", "plain"): (1, 2, 3),
     ("Partly", "plain"): (1, 2, 3),
+    ("Clipping", "plain"): (1, 2, 3),
+    ("Clipping", "with_synchronised"): (2,),
+    ("DividingGradients", "plain"): (2,),
     ("MeteredInShares", "plain"): (1, 2, 3),
     ("MeteredInShares", "with_dropout"): (2,),
     ("Extended", "with_statistics"): (1, 2, 3),
@@ -108,6 +111,11 @@ def test_a_step_whose_replicas_each_add_a_whole_gradient_is_found_wherever_there
     assert n == 1 or "away from the single-device reference" in found[0]
 
 
+@pytest.mark.parametrize("kind", ["ClippingUnscaled", "ClippingMultiplied", "Decaying"])
+def test_a_clip_of_its_own_does_not_hide_that_gradients_are_whole(tf: Any, kind: str) -> None:
+    assert "away from the single-device reference" in faults(trained(tf, kind, "plain", 2, momentum=0.9))[0]
+
+
 def test_clipping_what_each_replica_has_is_no_other_scale(tf: Any) -> None:
     of = trained(tf, "TrainedByItself", "plain", 2, clipnorm=0.01)
     device = OwnTrainedDevice(of)
@@ -131,6 +139,7 @@ def test_adam_that_hides_how_large_a_gradient_is_does_not_hide_it_from_the_gate(
         ("Twice", "plain", "train_step updates weights more than once"),
         ("Clamped", "plain", "train_step changes trained weights after the optimizer has"),
         ("OnlyTheFirst", "plain", "do different things by the model's own train_step, as where it asks which replica"),
+        ("OnlySigns", "plain", r"changes gradients before .* clips or normalises them.*\(clipnorm, clipvalue"),
         ("Unscaled", "with_masks", r"2 replicas that get the same examples .* divide its loss by tf\.distribute"),
     ],
 )

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+SIZES = (1.0, 2.0**-6, 2.0**-12, 2.0**-18)
+"""Of gradients, until a step's own clip lets them pass."""
+ROUNDING = 2.0**-20
+"""Of what is handed over: more than float32 rounds it by."""
+TINY = 1e-30
+
 
 def single_device(training: Training, traced: bool = False) -> SingleDevice:
     """A second model of a training's cell, which is updated as the model is: by the harness' step, or by its own."""
@@ -103,7 +109,8 @@ class OwnTrainedDevice(SingleDevice):
         or with all of it: the first where the step divides by the number of replicas or by the size of its part, the
         second where it divides by a global batch that it knows.
 
-        Where they do neither each share is trained on as by one that is alone, and their mean is what is right.
+        Where the step clips gradients that can only be seen with gradients so small that it does not. Where they do
+        neither each share is trained on as by one that is alone, and their mean is what is right.
         """
         import numpy as np
         import tensorflow as tf
@@ -116,28 +123,23 @@ class OwnTrainedDevice(SingleDevice):
             return
         first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
         same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
-        own, told, clip = self.start(start), self._told, self._clip
-        self._clip = None  # of n equal gradients, each a share, clipping leaves another sum than of the whole
-        with _without_dropout(self._model):
+        own, told = self.start(start), self._told
+        with self._left_alone():
             of_each = self._gradients(same, own)
             self._told = 1
             [share], [whole] = self.shares(first, own[:1]), self._gradients(same, own[:1])
             alone, draws = self._dense(share.gradients), _draws(share.statistics, own[0])
             self.start(moved)
             noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
-        self._clip = clip
         allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
 
-        def near(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
-            return all(distance(a, b) <= most for a, b, most in zip(some, others, allowed, strict=True))
-
-        if not all(near(of_each[0], other) for other in of_each[1:]):
+        if not all(_near(of_each[0], other, allowed) for other in of_each[1:]):
             raise Unprovable(
                 f"replicas that get the same examples do different things by {self._subject}, as where it asks which "
                 "replica it is on, so that nothing can be said of what would be right"
             )
-        together = [sum(parts[1:], parts[0]) for parts in zip(*of_each, strict=True)]
-        if near(together, alone) or near(together, whole):
+        together = _total(of_each)
+        if _near(together, alone, allowed) or _near(together, whole, allowed):
             self._told = told
         elif draws:
             raise Unprovable(
@@ -145,9 +147,59 @@ class OwnTrainedDevice(SingleDevice):
                 "and it draws at random, so that nothing can be said of what would be right: divide its loss by "
                 "tf.distribute.get_strategy().num_replicas_in_sync"
             )
+        elif self._adds_up_unclipped(
+            self.start(start), first, same, told, tolerance, [*zip(alone, noise, strict=True)]
+        ):
+            self._told = told
         else:
-            self._factor = 1 / count
+            self._told, self._factor = 1, 1 / count
         self._training.settled.append((self._told, self._factor))
+
+    @contextlib.contextmanager
+    def _left_alone(self) -> Iterator[None]:
+        """While entered, no optimizer clips and no layer drops anything: of n equal gradients, each a share, clipping
+        leaves another sum than of the whole."""
+        clip, self._clip = self._clip, None
+        try:
+            with _without_dropout(self._model):
+                yield
+        finally:
+            self._clip = clip
+
+    def _adds_up_unclipped(
+        self,
+        own: "Sequence[list[Array]]",
+        first: Batch,
+        same: Batch,
+        told: int,
+        tolerance: float,
+        noise: "Sequence[tuple[Array, float]]",
+    ) -> bool:
+        """Whether replicas with the same examples do together what one does, were gradients too small to be clipped;
+        `noise` is what each gradient of one that is alone has."""
+
+        def at(size: float, batch: Batch, replicas: int) -> "list[list[Array]]":
+            self._told = replicas
+            with _times_tape(size, self._model.trainable_variables):
+                return self._gradients(batch, own[:replicas])
+
+        with self._left_alone():
+            for size in SIZES:
+                alone, half, quarter = (at(size * part, first, 1)[0] for part in (1, 1 / 2, 1 / 4))
+                if all(_grows(*of, tolerance) for of in zip(alone, half, quarter, strict=True)):
+                    break
+            else:
+                raise Unprovable(
+                    f"{self._subject} changes gradients before it hands them to the optimizer, as where it clips or "
+                    "normalises them, so that it cannot be told whether it divides its loss by the replicas; let the "
+                    "optimizer clip (clipnorm, clipvalue, global_clipnorm)"
+                )
+            together, [whole] = _total(at(size, same, told)), at(size, same, 1)
+        allowed = [
+            tolerance * length(of) + NOISE_FACTOR * by * length(of) / max(length(before), TINY)
+            for of, (before, by) in zip(alone, noise, strict=True)
+        ]
+        return _near(together, alone, allowed) or _near(together, whole, allowed)
 
     def _gradients(self, batch: Batch, own: "Sequence[list[Array]]") -> "list[list[Array]]":
         """Of each share, by weight."""
@@ -166,6 +218,49 @@ class OwnTrainedDevice(SingleDevice):
 
     def _refuse(self, does: str) -> NoReturn:
         self._lockstep.refuse(f"{self._subject} {does}, so that the reference cannot make the same update")
+
+
+@contextlib.contextmanager
+def _times_tape(factor: float, weights: Sequence[Any]) -> Iterator[None]:
+    """While entered, what every tape returns of `weights` is `factor` times as large."""
+    import tensorflow as tf
+
+    asked = tf.GradientTape.gradient
+    ours = {id(known) for weight in weights for known in (weight, weight.value)}
+
+    def gradient(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        found = asked(tape, target, sources, *args, **kwargs)
+        scaled = [
+            times_gradient(one, factor) if id(source) in ours else one
+            for source, one in zip(tf.nest.flatten(sources), tf.nest.flatten(found), strict=True)
+        ]
+        return tf.nest.pack_sequence_as(found, scaled)
+
+    tf.GradientTape.gradient = gradient
+    try:
+        yield
+    finally:
+        tf.GradientTape.gradient = asked
+
+
+def _total(of_each: "Sequence[Sequence[Array]]") -> "list[Array]":
+    """By weight, of all shares."""
+    return [sum(parts[1:], parts[0]) for parts in zip(*of_each, strict=True)]
+
+
+def _near(some: "Sequence[Array]", others: "Sequence[Array]", allowed: Sequence[float]) -> bool:
+    return all(distance(a, b) <= most for a, b, most in zip(some, others, allowed, strict=True))
+
+
+def _grows(whole: "Array", half: "Array", quarter: "Array", tolerance: float) -> bool:
+    """Whether what is handed over of a gradient, of half of it and of a quarter, goes as it does: nothing is clipped.
+
+    Something may be added to it, such as a part of the weight.
+    """
+    rounding, more = ROUNDING * length(whole), length(whole - half)
+    if more <= rounding:
+        return length(whole) == 0
+    return distance(whole - half, 2 * (half - quarter)) <= tolerance * more + rounding
 
 
 @contextlib.contextmanager
