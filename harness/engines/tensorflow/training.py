@@ -64,7 +64,7 @@ class Training:
     vocabulary: Vocabulary | None = None
     """Of a model that takes whole numbers."""
     unprovable: list[str] = field(default_factory=list)
-    """Why no update can be proved, once that is known."""
+    """Why no late update can be proved, once that is known."""
     settled: list[tuple[int, float]] = field(default_factory=list)
     """How many replicas a share of an own train_step hears of, and what of its gradients counts, once that is known."""
     target_classes: Any = None

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.engines._keras.paced_fit import functions_of_keras
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.devices import Devices
 from harness.engines.tensorflow.loops import instrument_of
 from harness.engines.tensorflow.loops.custom import CustomLoop
 from harness.engines.tensorflow.loops.fit import FitLoop
+from harness.engines.tensorflow.reference import continue_reference
+from harness.engines.tensorflow.state import capture
 from harness.engines.tensorflow.structures import stacked
 from harness.engines.tensorflow.training import Training
-from harness.errors import Unsupported
+from harness.errors import Unprovable, Unsupported
 from harness.record.explain import NO_UPDATE
 from harness.record.trial import Plant
 from harness.run.process.zygote import Zygote
@@ -107,6 +110,45 @@ def test_the_program_that_is_timed_is_the_one_whose_single_steps_were_proved(tf:
     assert loop.traces() == 1
 
 
+def test_of_fit_too_the_late_step_is_one_of_the_program_that_is_timed(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    called, kind = list[Any](), type(tf.function(lambda: None))
+    original = kind.__call__
+
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        called.append(function)
+        return original(function, *args, **kwargs)
+
+    states = []
+    for a_call in (1, 4):
+        _, _, loop = trained(of := training(tf, a_call, loop="fit"))
+        updates, traced = of.optimizer.iterations.numpy(), loop.traces()
+        monkeypatch.setattr(kind, "__call__", call)
+        losses = [float(loop.step_on(*batch)) for batch in of.late_batches]
+        monkeypatch.undo()
+        assert of.optimizer.iterations.numpy() == updates + len(losses)
+        assert loop.traces() == traced
+        states.append([losses, *(v.numpy() for v in (*of.model.variables, *of.optimizer.variables))])
+    for a, b in zip(*states, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+    assert functions_of_keras(loop._step)[0] in called
+    assert of.unprovable == []
+
+
+def test_under_a_strategy_keras_program_of_several_steps_makes_no_single_one_and_is_not_proved(tf: Any) -> None:
+    """Where it makes one of an iterator that ends, it is to be proved."""
+    _, _, loop = trained(of := training(tf, 4, 2, "fit"))
+    with pytest.raises(tf.errors.OutOfRangeError):
+        loop._step(loop._alone(*of.late_batches[0]))
+    updates = of.optimizer.iterations.numpy()
+    float(loop.step_on(*of.late_batches[0]))
+    assert of.optimizer.iterations.numpy() == updates + 1
+    with pytest.raises(
+        Unprovable, match=r"^Keras' program of several steps makes no single one .*; use --loop custom$"
+    ):
+        continue_reference(of, capture(of.model, of.optimizer), of.late_batches[0], None)
+    assert training(tf, 1, 2, "fit").unprovable == []
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_record_says_how_many_steps_a_call_makes_and_all_else_of_one_step(tf: Any, loop: str) -> None:
     single, several = (trained(training(tf, a_call, loop=loop))[2].executed() for a_call in (1, 4))
@@ -151,7 +193,8 @@ def test_keras_own_several_steps_fail_under_mirrored_replicas_that_sum_up_by_col
         summed, copied = (
             measured(zygote, windows=3, cross_device_op=op, **asked) for op in ("auto", "reduction_to_one_device")
         )
-    assert (summed.status, copied.status) == ("crashed", "ok")
+    assert (summed.status, copied.status) == ("crashed", "unproved")
+    assert copied.reason.startswith("late: Keras' program of several steps makes no single one")
     assert "You must feed a value for placeholder" in summed.reason
 
 

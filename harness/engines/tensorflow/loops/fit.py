@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, loss_in, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
-from harness.engines.tensorflow.structures import Weighted, as_keras_takes
+from harness.engines.tensorflow.structures import Weighted, as_keras_takes, stacked
 from harness.engines.tensorflow.train_step import compile_as_asked, refuse_own_compile
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from harness.engines.tensorflow.training import Training
+
+ALWAYS_SEVERAL = (
+    "Keras' program of several steps makes no single one that could be proved under a strategy, where it does not ask "
+    "whether batches without end have ended; use --loop custom"
+)
 
 
 class FitLoop(Loop):
@@ -40,11 +45,15 @@ class FitLoop(Loop):
                 "that it grows with every step, and the loss is nan after a hundred or so; use --loop custom"
             )
         self._a_call = training.cell.steps_per_execution
+        self._may_make_one = training.cell.strategy == "none"
+        """Whether what makes several steps of an iterator would make one of an iterator that ends after one batch."""
         if self._a_call > 1 and training.source.on_device:
             raise Unsupported(
                 f"loop 'fit': of '{training.source.name}' Keras makes no two steps in one call, since that takes a "
                 "tf.data iterator; use --loop custom, or other data"
             )
+        if self._a_call > 1 and not self._may_make_one:
+            training.unprovable.append(ALWAYS_SEVERAL)
         with training.strategy.scope():
             compile_as_asked(training, training.model, training.optimizer, self._a_call)
         training.model.make_train_function()
@@ -76,8 +85,8 @@ class FitLoop(Loop):
         return dataset.map(as_keras_takes) if isinstance(dataset.element_spec[1], Weighted) else dataset
 
     def _proved_first(self, batches: Any, windows: int) -> Any:
-        """What a call that may make several steps gets: for each of the gate's one batch, by which Keras runs the very
-        step that it makes several of afterwards."""
+        """What a call that may make several steps gets: for each of the gate's first updates one batch, of which Keras
+        runs the step that it makes several of afterwards. The program of several is proved by `step_on`."""
         self._input = batches
         return iter([next(batches)]) if windows < GATE_UPDATES else batches
 
@@ -85,10 +94,18 @@ class FitLoop(Loop):
         """The function that fit calls for every step; the mean that Keras reports begins anew before it."""
         self._training.model.reset_metrics()
         placed = self._training.source.on_device
-        if placed or self._a_call > 1:
-            batch = on_replicas(self._training, x, y) if placed else next(self.late_in_turn())
-            return loss_in(self._step(iter([batch])), self._training.model.name)
-        return loss_in(self._step(self.late_in_turn()), self._training.model.name)
+        if placed or (self._a_call > 1 and not self._may_make_one):
+            batches: Any = iter([on_replicas(self._training, x, y) if placed else next(self.late_in_turn())])
+        else:
+            batches = self.late_in_turn() if self._a_call == 1 else self._alone(x, y)
+        return loss_in(self._step(batches), self._training.model.name)
+
+    def _alone(self, x: Any, y: Any) -> Any:
+        """An iterator of the pipeline's type that ends after one batch: Keras' program of several steps, which takes an
+        iterator, makes one."""
+        import tensorflow as tf
+
+        return iter(self._training.distributed(self._as_given(tf.data.Dataset.from_tensor_slices(stacked([(x, y)])))))
 
     def program(self) -> Any:
         """The concrete function that the steps ran."""
@@ -102,8 +119,9 @@ class FitLoop(Loop):
         return functions_of_keras(self._step)[0].get_concrete_function(self._input)
 
     def traces(self) -> int:
-        """How often the step was traced."""
-        return len(self._traced())
+        """How often the step was traced, and what makes several of it."""
+        several = functions_of_keras(self._step)[0]._list_all_concrete_functions() if self._a_call > 1 else ()
+        return len(self._traced()) + len(several)
 
     def _traced(self) -> list[Any]:
         if self._a_call > 1:
