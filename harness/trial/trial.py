@@ -35,6 +35,12 @@ from harness.trial.own_check import Check, own_check
 SLOW_PHASES, SLOW_S = 3, 0.3
 """Where a round of `PROOF_PHASES` steps takes longer than this, the late update is one of so many in a row."""
 ONE_BY_ONE = "each from the step's own state before it, since rounding alone would make another second one of the first"
+SELDOM = (
+    "it differs from the reference, and not from the same reference, asked again: something in the model is random and "
+    "has no seed"
+)
+ASKED_AGAIN = 3
+"""References that a late update which is called wrong must differ from, too."""
 MOST_TRIES = 24
 """Steps until one updates: loss scaling leaves out those that overflow, and halves its scale after each."""
 
@@ -190,14 +196,16 @@ class Trial(Attempt):
         if not self._leads:
             return {}
         self._ask_own(before, after, clock.scheduled)
+        last = clock.scheduled
         try:
             must_be_real(before)
             reference = trainer.reference_of_one_more(before)
+            evidence = self._held_against("late", reference, before, [after], [done.loss], last, not between)
+            if any(evidence.values()):
+                _must_differ_again(trainer, before, after, done.loss)
         except Unprovable as error:
             self._checks.detail["late"] = str(error)
             return {}
-        last = clock.scheduled
-        evidence = self._held_against("late", reference, before, [after], [done.loss], last, not between)
         if not done.same_program and evidence.get("late") is None:
             evidence.pop("late", None)
             self._checks.detail["late"] = "the step was compiled anew for the batch that it was to be proved with"
@@ -240,3 +248,15 @@ class Trial(Attempt):
         if self._request.member is not None and not self._request.training.asynchronous:
             self._outcome.digests = digests_of(state)
         self._judge_all(evidence)
+
+
+def _must_differ_again(
+    trainer: Trainer, before: Sequence[VariableState], after: Sequence[VariableState], loss: float
+) -> None:
+    """Raises Unprovable where the update of `one_more` is that of the same reference, asked again: something in both is
+    random and has no seed, and comes so seldom that the runs of one reference do not show it."""
+    for _ in range(ASKED_AGAIN):
+        again = trainer.reference_of_one_more(before)
+        wrong = check_update([after], before, again).evidence
+        if not (wrong or (again.losses and check_mean_losses([loss], again))):
+            raise Unprovable(SELDOM)
