@@ -76,8 +76,8 @@ def check_update(
     told = None
     for update, state in enumerate(states):
         for now, wanted in zip(state, _wanted(initial, reference, update), strict=True):
-            found = wanted.furthest(now)
-            if found.share > worst.share:
+            found = wanted.furthest(now, worst)
+            if found is not worst:
                 worst = found
                 told = f"after update {first + update} {_explain(now, wanted, found)}" if found.share > 1 else None
     return UpdateCheck(worst.share, told)
@@ -106,10 +106,13 @@ def sight_of(
     def as_trained(value: "Array", now: VariableState) -> VariableState:
         return VariableState(now.name, now.kind, tuple(value) if now.kind == "statistic" else (value,))
 
-    return {
-        fault: max(w.furthest(as_trained(value, w.start)).share for value, w in zip(state, wanted, strict=True))
-        for fault, state in wrong
-    }
+    sight = {}
+    for fault, state in wrong:
+        worst = _Found(0.0)
+        for value, of in zip(state, wanted, strict=True):
+            worst = of.furthest(as_trained(value, of.start), worst)
+        sight[fault] = worst.share
+    return sight
 
 
 def is_clear(reference: Reference) -> bool:
@@ -208,13 +211,12 @@ class _Wanted:
 
         return change_of(values, np.broadcast_to(np.float64(0), values.shape), self.mask)
 
-    def furthest(self, now: VariableState) -> _Found:
-        """The replica whose copy is the worst."""
-        worst = _Found(0.0)
+    def furthest(self, now: VariableState, worst: _Found) -> _Found:
+        """The replica whose copy is the worst, or `worst` where none is worse."""
         for r, copy in enumerate(now.copies):
             if error := distance(copy, self.of(r), self.mask, self.nans_alike):  # which is true of what is not a number
                 limit = self.limit(r, copy.dtype.name)[0]
-                if error > limit and self._few:
+                if self._few and error > limit * max(worst.share, 1.0):  # without those few it is no further away
                     error = distance_but_for_few(copy, self.of(r), self.mask, self._few, self.nans_alike)
                 share = share_of_limit(error, limit)
                 worst = _Found(share, r, error) if share > worst.share else worst
