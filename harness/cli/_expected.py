@@ -24,7 +24,7 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
         try:
             file = records_file(row.path / TRIALS_NAME)
             earlier = load_manifest(row.path)
-            if earlier.facts.get("machine.id") != machine or earlier.validation or earlier.comparison:
+            if earlier.facts.get("machine.id") != machine or earlier.what.kind.uncompared is not None:
                 continue
             if not wanted & {cell.cell_id for cell in earlier.cells} or file.stat().st_size > MOST_BYTES:
                 continue

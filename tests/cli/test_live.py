@@ -5,6 +5,7 @@ import io
 import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyte
@@ -12,8 +13,11 @@ import pytest
 from rich.console import Console, ConsoleDimensions
 
 from harness.cli import _live
+from harness.cli._expected import usual_noise
 from harness.cli._live import TerminalProgress
 from harness.record import RunStore
+from tests.comparisons import MIRRORED, as_run, stored
+from tests.explained import explain_run
 from tests.record.examples import failed_trial
 from tests.run.played import play
 from tests.synthetic import default_cells, make_cell, make_run, unproved
@@ -59,6 +63,15 @@ def redraw(progress: TerminalProgress) -> None:
     progress._reckon()
     progress.display.refresh()
     progress.display.hold()
+
+
+def test_the_usual_noise_is_that_of_a_sweep_and_of_no_instrument(tmp_path: Path) -> None:
+    explained = explain_run()
+    stored(explained, tmp_path)
+    assert usual_noise(tmp_path, explained.manifest.model_copy(update={"run_id": "now"})) == {}
+    manifest, trials = make_run([MIRRORED], blocks=1, faults=False)
+    stored(as_run(manifest, trials, "earlier"), tmp_path)
+    assert [*usual_noise(tmp_path, explained.manifest.model_copy(update={"run_id": "now"}))] == [trials[0].cell_id]
 
 
 @functools.cache

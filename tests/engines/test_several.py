@@ -51,6 +51,10 @@ def test_every_cell_says_which_engine_it_asks_for_and_every_trial_which_trained(
     assert {trial.status for trial in run.trials} == {"ok"}
 
 
+def test_versions_of_an_engine_in_the_harness_own_environment_are_on_record_too(run: Run) -> None:
+    assert {f"engine.{name}.numpy" for name in BOTH} <= {*run.manifest.facts}
+
+
 def test_cells_of_both_are_in_one_ranking_and_took_turns(run: Run) -> None:
     [work] = summarise(run.manifest, run.trials).workloads
     assert {cell.trials.cell.engine for cell in work.ranking} == set(BOTH)

@@ -25,7 +25,7 @@ from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
-from harness.trial.engines import catalogue_of, engine_of
+from harness.trial.engines import DEFAULT, catalogue_of, engine_of
 from harness.visible import plural, printable
 
 _Listener = TypeVar("_Listener", bound=Listener)
@@ -116,8 +116,10 @@ class LiveRun(ABC, Generic[_Listener]):
                 preloads = not must_import_in_trials(cells, engine)
                 one = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
                 zygotes[engine] = stack.enter_context(one)
-            self._note_versions({name: packages_of(zygotes[name]) for name in by_engine if pythons[name] is not None})
-            self._warn_of_newer({name: packages_of(zygotes[name]) for name in by_engine})
+            versions = {name: packages_of(zygotes[name]) for name in by_engine}
+            own = {name for name, python in pythons.items() if name == DEFAULT and python is None}  # whose are facts
+            self._note_versions({name: found for name, found in versions.items() if name not in own})
+            self._warn_of_newer(versions)
             yield zygotes
 
     def _warn_of_newer(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
@@ -131,7 +133,8 @@ class LiveRun(ABC, Generic[_Listener]):
             self.store.update_manifest(manifest.model_copy(update={"machine": machine}))
 
     def _note_versions(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
-        """Keep what engines' own interpreters tell of their packages; UsageError where they were others at the start.
+        """Keep what engines beside the project's own tell of their packages; UsageError where those were others at the
+        start.
 
         Where there are several, each has its own of a package.
         """
