@@ -133,23 +133,6 @@ delayed_op, never_updated_op, rounded_op, nan_op = Delayed, NeverUpdated, Rounde
 late_dropped_op = LateDropped
 
 
-def small_model() -> Any:
-    """A small convolutional net with batch normalisation, dropout and a regulariser."""
-    import keras
-
-    return keras.Sequential(
-        [
-            keras.Input((12, 12, 1)),
-            keras.layers.Conv2D(4, 3, kernel_regularizer=keras.regularizers.L2(1e-3)),
-            keras.layers.BatchNormalization(),
-            keras.layers.ReLU(),
-            keras.layers.Dropout(0.3),
-            keras.layers.Flatten(),
-            keras.layers.Dense(10),
-        ]
-    )
-
-
 def nan_model() -> Any:
     """A model whose loss is not a number."""
     import keras
@@ -161,23 +144,19 @@ def nan_model() -> Any:
 
 def skipping_model() -> Any:
     """A model whose optimizer silently skips every third update."""
-    import keras
-
-    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
-    model.compile(
-        optimizer=__getattr__("Skipping")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    )
-    return model
+    return _compiled_with(__getattr__("Skipping")(1e-3))
 
 
 def late_doubling_model() -> Any:
     """A model whose optimizer takes every gradient twice once it has made LATE updates."""
+    return _compiled_with(__getattr__("LateDoubling")(1e-3))
+
+
+def _compiled_with(optimizer: Any) -> Any:
     import keras
 
     model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
-    model.compile(
-        optimizer=__getattr__("LateDoubling")(1e-3), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    )
+    model.compile(optimizer=optimizer, loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     return model
 
 

@@ -53,8 +53,6 @@ class WindowSummary:
     step_time_p95_s: float
     step_time_p99_s: float
     lag1_autocorrelation: float | None
-    effective_share: float | None
-    """Effective sample size ÷ windows; below 1 where windows resemble their neighbours."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +230,6 @@ def _summarise_windows(series: Sequence[Windows]) -> WindowSummary | None:
         return None
     found = [diagnose(seconds, windows.steps_per_window) for windows, seconds in measured]
     steps = [windows.steps_per_window for windows, _ in measured]
-    shares = (None if d.effective_sample_size is None else d.effective_sample_size / d.windows for d in found)
     return WindowSummary(
         count=sum(item.windows for item in found),
         outliers=sum(len(item.outliers) for item in found),
@@ -242,7 +239,6 @@ def _summarise_windows(series: Sequence[Windows]) -> WindowSummary | None:
         step_time_p95_s=statistics.median(item.step_time_p95_s for item in found),
         step_time_p99_s=statistics.median(item.step_time_p99_s for item in found),
         lag1_autocorrelation=_median(item.lag1_autocorrelation for item in found),
-        effective_share=_median(shares),
     )
 
 

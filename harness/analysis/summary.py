@@ -26,8 +26,6 @@ class CellSummary:
     """A cell, what its trials say, its place, and how it compares with its two base cases."""
 
     trials: CellTrials
-    base_only: bool
-    """Measured only because others are compared with it."""
     place: Place | None
     """None unless the cell is ranked."""
     vs_none: Scaling | None
@@ -50,12 +48,6 @@ class CellSummary:
     def measured(self) -> Measured | None:
         """The measurement, None unless the cell is ok or unproved."""
         return self.trials.measured
-
-    @property
-    def clean(self) -> bool:
-        """Whether there is nothing to explain about it."""
-        measured = self.measured
-        return measured is not None and measured.trend is None and not self.trials.problems
 
 
 @dataclass(frozen=True)
@@ -183,7 +175,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
     samples = {cell.cell_id: cell.measured.sample for cell in read if cell.measured is not None}
     layout = Layout(samples, pilot_blocks)
     judged = manifest.status == JUDGED
-    workloads = _workloads(read, frozenset(manifest.base_cell_ids), rank_unproved, layout, judged)
+    workloads = _workloads(read, rank_unproved, layout, judged)
     blocks = sum(len(plan.blocks) for plan in manifest.plans)
     counts: defaultdict[str, int] = defaultdict(int)
     for cell in read:
@@ -239,17 +231,16 @@ def pilot_blocks_of(manifest: RunManifest) -> int | None:
 
 
 def _workloads(
-    cells: Sequence[CellTrials], base_ids: frozenset[str], rank_unproved: bool, layout: Layout, judged: bool
+    cells: Sequence[CellTrials], rank_unproved: bool, layout: Layout, judged: bool
 ) -> tuple[WorkloadSummary, ...]:
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in cells:
         grouped[tuple(cell.cell.scope.items())].append(cell)
-    return tuple(_summarise_workload(members, base_ids, rank_unproved, layout, judged) for members in grouped.values())
+    return tuple(_summarise_workload(members, rank_unproved, layout, judged) for members in grouped.values())
 
 
 def _summarise_workload(
     members: Sequence[CellTrials],
-    base_ids: frozenset[str],
     rank_unproved: bool,
     layout: Layout,
     judged: bool,
@@ -268,9 +259,8 @@ def _summarise_workload(
     summaries = []
     for cell in members:
         vs_none, vs_own = both_bases(cell, by_id, families[family(cell.cell)], references)
-        base_only = cell.cell_id in base_ids
         twin = twins.get(cell.cell_id, ())
-        summaries.append(CellSummary(cell, base_only, place_of.get(cell.cell_id), vs_none, vs_own, twin))
+        summaries.append(CellSummary(cell, place_of.get(cell.cell_id), vs_none, vs_own, twin))
     workload = RankingScope.of([cell.cell for cell in ranked or members])  # its name claims no value of cells without
     linked = all(layout.met(place.cell_id, places[0].cell_id) for place in places)
     found = answer(members, places, layout, judged)

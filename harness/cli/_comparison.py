@@ -22,11 +22,8 @@ def format_of(given: str | None, json_out: bool, output: Path | None) -> str:
     return ends.get(output.suffix.lower(), "terminal") if output is not None else "terminal"
 
 
-def deliver(comparison: "Comparison", format_name: str, output: Path | None, said: str = "comparison") -> None:
-    """Print the comparison, or write it whole to `output` and print its verdict. Raises StorageError.
-
-    `said` is what the file is called in the last line.
-    """
+def deliver(comparison: "Comparison", format_name: str, output: Path | None) -> None:
+    """Print the comparison, or write it whole to `output` and print its verdict. Raises StorageError."""
     from harness.cli._index import list_in_index
     from harness.cli._table import surface
     from harness.report.comparison import Surface, renderer
@@ -41,4 +38,4 @@ def deliver(comparison: "Comparison", format_name: str, output: Path | None, sai
     if chosen.suffix == ".html":
         list_in_index(output)
     differing = [f"the environments differ: {line}" for line in change_lines(comparison)]
-    print("\n".join([*differing, headline(comparison), *verdict_sentences(comparison), f"{said}: {output}"]))
+    print("\n".join([*differing, headline(comparison), *verdict_sentences(comparison), f"comparison: {output}"]))

@@ -58,7 +58,6 @@ def test_a_cell_some_of_whose_trials_crashed_is_ok_with_the_crash_kept() -> None
     assert cell.measured is not None
     assert cell.measured.trials == 3
     assert [problem.reason for problem in cell.trials.problems] == ["the process died of signal 11"]
-    assert not cell.clean
 
 
 def test_the_evidence_of_a_wrong_result_is_kept_once_for_all_its_trials() -> None:

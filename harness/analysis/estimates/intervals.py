@@ -131,14 +131,14 @@ class LogEstimate:
         """The confidence of the interval that a plan of more trials ends with."""
         return confidence
 
-    def p_value(self, against: float = 0.0) -> float | None:
-        """Two-sided p of "the mean is `against`"; None when there is no standard error.
+    def p_value(self) -> float | None:
+        """Two-sided p of "the mean is 0"; None when there is no standard error.
 
         With no spread at all (identical trials) the answer is 1 or 0, the limit of the t test.
         """
         if self.standard_error is None or self.degrees_of_freedom is None:
             return None
-        distance = abs(self.mean - against)
+        distance = abs(self.mean)
         if self.standard_error == 0:
             return 1.0 if distance == 0 else 0.0
         return float(2 * special.stdtr(self.degrees_of_freedom, -distance / self.standard_error))
@@ -270,15 +270,18 @@ def compare(numerator: Sample, denominator: Sample, references: Iterable[Sample]
     return log_ratio(numerator, denominator)
 
 
-def stein_trials(pilot_deviation: float, pilot_trials: int, half_width: float, confidence: float = CONFIDENCE) -> int:
-    """P = max(P0, ⌈(t_{P0−1}·s0/h)²⌉): trials for a log interval of half-width `half_width` (Stein 1945)."""
+def stein_trials(pilot_deviation: float, pilot_trials: int, half_width: float) -> int:
+    """P = max(P0, ⌈(t_{P0−1}·s0/h)²⌉): trials for a 95 % log interval of half-width `half_width` (Stein 1945).
+
+    HarnessError on a pilot of fewer than two trials, and on a deviation or half-width that is not finite.
+    """
     if pilot_trials < 2:
         raise HarnessError("a pilot of one trial has no variance: at least two are needed to plan the number of trials")
     if not (math.isfinite(pilot_deviation) and pilot_deviation >= 0):
         raise HarnessError(f"the pilot's standard deviation is {pilot_deviation}: expected a finite number, 0 or more")
     if not (math.isfinite(half_width) and half_width > 0):
         raise HarnessError(f"half_width: {half_width} given, expected a finite number above 0")
-    needed = math.ceil((t_quantile(pilot_trials - 1, confidence) * pilot_deviation / half_width) ** 2)
+    needed = math.ceil((t_quantile(pilot_trials - 1) * pilot_deviation / half_width) ** 2)
     return max(pilot_trials, needed)
 
 

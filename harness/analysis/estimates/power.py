@@ -25,30 +25,30 @@ _ENOUGH_FOR_A_QUANTILE = 20
 _NORMAL_95 = 1.96
 
 
-def clopper_pearson(count: int, of: int, confidence: float = CONFIDENCE) -> Rate:
-    """`count` of `of` with its exact two-sided limits; [0, 1] when there is nothing to count.
+def clopper_pearson(count: int, of: int) -> Rate:
+    """`count` of `of` with its exact two-sided 95 % limits; [0, 1] when there is nothing to count.
 
     The limits are quantiles of the beta distribution (Clopper & Pearson 1934). They hold the true rate at
     least as often as they say, whatever it is. SciPy's inverse of the beta function gives them in closed form;
     `binomtest` searches for a root instead, is off by 5e-13 from what records hold, and takes 0.9 s of processor time
     to import, beside the 1.3 s of a `show`. HarnessError unless 0 ≤ count ≤ of.
     """
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     return Rate(count=count, of=of, low=_lower(count, of, tail), high=_upper(count, of, tail))
 
 
-def upper_limit(count: int, of: int, confidence: float = CONFIDENCE) -> float:
+def upper_limit(count: int, of: int) -> float:
     """The one-sided upper limit of a rate, for "at most": 0 of 60 is at most 4.9 % (95 %).
 
     Where only "too often" would be bad news the whole 5 % may lie on that side, so this is lower than
     the upper end of the two-sided limits. HarnessError unless 0 ≤ count ≤ of; 1 when `of` is 0.
     """
-    return _upper(count, of, 1 - confidence)
+    return _upper(count, of, 1 - CONFIDENCE)
 
 
-def lower_limit(count: int, of: int, confidence: float = CONFIDENCE) -> float:
+def lower_limit(count: int, of: int) -> float:
     """The one-sided lower limit of a rate, for "at least": 37 of 40 is at least 82 % (95 %). 0 when `of` is 0."""
-    return _lower(count, of, 1 - confidence)
+    return _lower(count, of, 1 - CONFIDENCE)
 
 
 def noise_floor(log_ratios: Sequence[float]) -> float | None:

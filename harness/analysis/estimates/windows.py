@@ -19,8 +19,6 @@ class Diagnostics:
 
     windows: int
     lag1_autocorrelation: float | None
-    effective_sample_size: float | None
-    """n·(1 − ρ)/(1 + ρ), within [1, n]: how many independent windows these are worth (AR(1))."""
     step_time_p50_s: float
     step_time_p95_s: float
     step_time_p99_s: float
@@ -40,8 +38,7 @@ def diagnose(seconds: Sequence[float], steps_per_window: int) -> Diagnostics:
     times = sorted(seconds)
     p50, p95, p99 = (quantile(times, share) / steps_per_window for share in (0.50, 0.95, 0.99))
     correlation = lag1_autocorrelation(seconds)
-    effective = None if correlation is None else effective_sample_size(len(seconds), correlation)
-    return Diagnostics(len(seconds), correlation, effective, p50, p95, p99, _outliers(seconds, times, FENCE))
+    return Diagnostics(len(seconds), correlation, p50, p95, p99, _outliers(seconds, times))
 
 
 def lag1_autocorrelation(values: Sequence[float]) -> float | None:
@@ -56,23 +53,16 @@ def lag1_autocorrelation(values: Sequence[float]) -> float | None:
     return math.fsum(map(operator.mul, centred, centred[1:])) / total
 
 
-def effective_sample_size(count: int, correlation: float) -> float:
-    """n·(1 − ρ)/(1 + ρ), kept within [1, n]: negative correlation is not counted as extra evidence."""
-    if correlation <= 0:
-        return float(count)
-    return max(1.0, count * (1 - correlation) / (1 + correlation))
+def outliers(values: Sequence[float]) -> tuple[int, ...]:
+    """Indices beyond Tukey's fences, Q1 − 1.5·IQR and Q3 + 1.5·IQR; empty below four values."""
+    return _outliers(values, sorted(values))
 
 
-def outliers(values: Sequence[float], factor: float = FENCE) -> tuple[int, ...]:
-    """Indices beyond Tukey's fences, Q1 − factor·IQR and Q3 + factor·IQR; empty below four values."""
-    return _outliers(values, sorted(values), factor)
-
-
-def _outliers(values: Sequence[float], ordered: Sequence[float], factor: float) -> tuple[int, ...]:
+def _outliers(values: Sequence[float], ordered: Sequence[float]) -> tuple[int, ...]:
     if len(values) < 4:
         return ()
     lower, upper = quantile(ordered, 0.25), quantile(ordered, 0.75)
-    reach = factor * (upper - lower)
+    reach = FENCE * (upper - lower)
     if lower - reach <= ordered[0] and ordered[-1] <= upper + reach:
         return ()
     return tuple(index for index, value in enumerate(values) if not lower - reach <= value <= upper + reach)

@@ -44,7 +44,7 @@ class ChangePoint:
     p_value: float
 
 
-def change_points(values: Sequence[float], significance: float = SIGNIFICANCE, seed: int = 1) -> list[ChangePoint]:
+def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -> list[ChangePoint]:
     """Where the level or spread of `values` changes, in order. The same values give the same answer.
 
     Values must be finite (HarnessError); of fewer than FEWEST nothing is said.
@@ -52,7 +52,7 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE, s
     series = np.asarray(values, dtype=np.float64)
     if not np.isfinite(series).all():
         raise HarnessError("a series for change points holds a value that is not finite")
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(1)
     found: list[ChangePoint] = []
     parts = [(0, len(series))]
     while parts:

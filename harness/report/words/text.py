@@ -62,13 +62,13 @@ def is_useless(interval: Interval) -> bool:
     return interval.low is not None and interval.high is not None and interval.high > _USELESS * interval.low
 
 
-def bounds(interval: Interval, unit: str = "", digits: int = 3) -> str:
+def bounds(interval: Interval, digits: int = 3) -> str:
     """`[low – high]`, or why there is none."""
     if interval.low is None or interval.high is None:
         return "no interval"
     if is_useless(interval):
         return f"[wider than {_USELESS}-fold]"
-    return f"[{significant(interval.low, digits)} – {significant(interval.high, digits)}]{unit}"
+    return f"[{significant(interval.low, digits)} – {significant(interval.high, digits)}]"
 
 
 def plus_minus(interval: Interval) -> str:

@@ -5,7 +5,6 @@ import pytest
 
 from harness.analysis.estimates.windows import (
     diagnose,
-    effective_sample_size,
     lag1_autocorrelation,
     outliers,
     quantile,
@@ -28,9 +27,7 @@ def test_an_outlier_is_flagged_by_tukeys_fences() -> None:
     assert outliers([1.0, 9.0, 1.0]) == ()
 
 
-def test_neighbours_that_resemble_each_other_are_worth_fewer_windows() -> None:
-    assert effective_sample_size(100, 0.5) == pytest.approx(100 / 3)
-    assert effective_sample_size(100, -0.5) == 100
+def test_windows_without_any_spread_resemble_nothing() -> None:
     assert lag1_autocorrelation([1.0, 1.0, 1.0]) is None
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -13,11 +12,6 @@ from harness.engines.tensorflow.workloads.mlp import build
 def right_model() -> Any:
     """A user's own model, without a layout over `model`."""
     return build((28, 28, 1), 10)
-
-
-def normalised_model() -> Any:
-    """A model with state beside its weights."""
-    return keras.Sequential([*right_model().layers[:-1], keras.layers.BatchNormalization(), keras.layers.Dense(10)])
 
 
 def dropped_shard_model() -> Any:

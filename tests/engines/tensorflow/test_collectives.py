@@ -51,8 +51,6 @@ CELLS = {
     "scatter": CELL.model_copy(update={"collective": "reduce_scatter", "size": 65532}),
 }
 
-OF_GRADIENTS = ("gradients", "gradients one by one")
-
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialRecord]:
