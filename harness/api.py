@@ -20,10 +20,8 @@ from harness.visible import message, quoted
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.analysis.comparison import Comparison
     from harness.analysis.summary import RunSummary
     from harness.record.reading import Run
-    from harness.record.validation import ValidationRecord
     from harness.report.notebook import ComparisonResult, ExplainResult, SweepResult
     from harness.run.kinds.sides import Both, Side
     from harness.run.progress.base import Progress
@@ -282,47 +280,17 @@ def compare(
     `python -m harness compare` does. `correction` is for many comparisons at once: `fdr`, `holm` or `none`. Raises
     HarnessError when the runs cannot be compared.
     """
+    from harness.analysis.comparison.asked import Asked
+    from harness.analysis.estimates.verdict import correction_of
     from harness.report.notebook import ComparisonResult
 
-    given = (delta, epsilon)
-    return ComparisonResult(_compared(read(a, results), b, along, base, given, correction, across_machines, results))
-
-
-def _compared(
-    a: Run,
-    other: PathName | None,
-    along: str | None,
-    base: str | None,
-    given: tuple[float | None, float | None],
-    correction: str,
-    across_machines: bool,
-    results: Folder,
-) -> Comparison:
-    from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab
-    from harness.analysis.estimates.verdict import correction_of
-
     how = correction_of("correction", correction)
-    of_ab = other is None and along is None and a.manifest.what.kind.own_verdict
-    if not of_ab and (other is None) == (along is None):
-        raise UsageError("compare: expected a second run, or along=AXIS to compare the cells of one run")
-    b = None if other is None else read(other, results)
-    validation = _validation(a, b, results)
-    if of_ab and given == (None, None):
-        return comparison_of_ab(a, None, validation)
-    margins = choose_margins(validation, unpaired=b is not None, delta=given[0], epsilon=given[1])
-    if b is not None:
-        return compare_runs(a, b, margins, correction=how, across_machines=across_machines, validation=validation)
-    if along is not None:
-        return compare_along(a, along, margins, base=base, correction=how, validation=validation)
-    return comparison_of_ab(a, margins, validation)
-
-
-def _validation(a: Run, b: Run | None, results: Folder) -> ValidationRecord | None:
-    """Of the one machine that measured; a noise floor of one machine says nothing of two."""
-    from harness.record.validation import find_validation
-
-    machines = {run.manifest.facts.get("machine.id") for run in (a, b) if run is not None}
-    return find_validation(Path(results), machines.pop() if len(machines) == 1 else None)
+    nothing = "compare: expected a second run, or along=AXIS to compare the cells of one run"
+    if b is not None and along is not None:
+        raise UsageError(nothing)
+    asked = Asked(along, base, delta, epsilon, how, across_machines)
+    other = None if b is None else read(b, results)
+    return ComparisonResult(asked.comparison(read(a, results), other, Path(results), nothing))
 
 
 def _progress(quiet: bool) -> Progress:

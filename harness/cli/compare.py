@@ -8,9 +8,7 @@ from harness.cli._options import RESULTS, Flag, argument, option
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.analysis.comparison import Comparison
-    from harness.record import Run
-    from harness.record.validation import ValidationRecord
+    from harness.analysis.comparison.asked import Asked
 
 VERB = "compare"
 HELP = (
@@ -33,58 +31,31 @@ def command(**given: Any) -> int:
     from harness.record.reading import load_run, resolve_run
 
     chosen = format_of(given["format"], given["json"], given["output"])
-    _check(given)
+    asked = _asked(given)
     results: Path = given["results"]
     a = load_run(resolve_run(given["run_a"], results))
     b = None if given["run_b"] is None else load_run(resolve_run(given["run_b"], results))
-    for name, one in (("RUN_A", a), ("RUN_B", b)):
-        if one is not None and not (kind := one.manifest.what.kind).has_trials:
-            raise UsageError(f"{name}: '{one.path.name}' is a run of {kind.verb}, which has no throughput to compare")
-    comparison = _compared(a, b, given)
+    nothing = "RUN_B: expected a second run, or --along AXIS to compare the cells of one run"
+    comparison = asked.comparison(a, b, results, nothing)
     deliver(comparison, chosen, given["output"])
     return comparison.exit_code(given["strict"])
 
 
-def _check(given: dict[str, Any]) -> None:
+def _asked(given: dict[str, Any]) -> "Asked":
+    from harness.analysis.comparison import parse_share
+    from harness.analysis.comparison.asked import Asked
     from harness.analysis.estimates.verdict import correction_of
 
-    correction_of("--correction", given["correction"])
+    correction = correction_of("--correction", given["correction"])
     if given["run_b"] is not None and given["along"] is not None:
         raise UsageError("--along: compares cells of one run; it takes no RUN_B")
     if given["across_machines"] and given["run_b"] is None:
         raise UsageError("--across-machines: is for two runs; RUN_B names the other")
     if given["base"] is not None and given["along"] is None:
         raise UsageError("--base: is a value of the axis that --along names")
-
-
-def _compared(a: "Run", b: "Run | None", given: dict[str, Any]) -> "Comparison":
-    from harness.analysis.comparison import choose_margins, compare_along, compare_runs, comparison_of_ab, parse_share
-
-    asked = ((key, given[key]) for key in ("delta", "epsilon"))
-    delta, epsilon = (None if text is None else parse_share(f"--{key}", text) for key, text in asked)
-    validation = _validation(a, b, given["results"])
-    ours = delta is not None or epsilon is not None
-    if b is None and given["along"] is None:
-        if not a.manifest.what.kind.own_verdict:
-            raise UsageError("RUN_B: expected a second run, or --along AXIS to compare the cells of one run")
-        margins = choose_margins(validation, unpaired=False, delta=delta, epsilon=epsilon) if ours else None
-        return comparison_of_ab(a, margins, validation)
-    margins = choose_margins(validation, unpaired=b is not None, delta=delta, epsilon=epsilon)
-    if b is None:
-        axis, base = given["along"], given["base"]
-        return compare_along(a, axis, margins, base=base, correction=given["correction"], validation=validation)
-    return compare_runs(
-        a, b, margins, correction=given["correction"], across_machines=given["across_machines"], validation=validation
-    )
-
-
-def _validation(a: "Run", b: "Run | None", results: Path) -> "ValidationRecord | None":
-    """That of the one machine; a noise floor of one machine says nothing of two."""
-    from harness.report.kinds.base import known_validation
-
-    found = known_validation(a, results)
-    same = b is None or b.manifest.facts.get("machine.id") == a.manifest.facts.get("machine.id")
-    return found if same else None
+    shares = ((key, given[key]) for key in ("delta", "epsilon"))
+    delta, epsilon = (None if text is None else parse_share(f"--{key}", text) for key, text in shares)
+    return Asked(given["along"], given["base"], delta, epsilon, correction, given["across_machines"])
 
 
 _RUN_A = "Side A, the one compared with: a folder, a run id, its beginning or 'latest'."

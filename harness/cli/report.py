@@ -140,18 +140,15 @@ def _file_name(run_id: str) -> str:
 
 
 def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -> "Comparison":
-    from harness.analysis.comparison import choose_margins, compare_runs
+    from harness.analysis.comparison.asked import Asked
     from harness.errors import UsageError
     from harness.record.reading import load_run, resolve_run
-    from harness.report.kinds.base import known_validation
 
     base = load_run(resolve_run(base_name, results))
     if base.manifest.run_id == run.manifest.run_id:
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")
-    same = base.manifest.facts.get("machine.id") == run.manifest.facts.get("machine.id")
-    validation = known_validation(run, results) if same else None
-    margins = choose_margins(validation, unpaired=True, of_ones_own="give compare a --delta")
-    return compare_runs(base, run, margins, across_machines=across_machines, validation=validation)
+    asked = Asked(across_machines=across_machines, of_ones_own="give compare a --delta")
+    return asked.comparison(base, run, results, "--base: expected another run")
 
 
 def _open(page: Path) -> None:
