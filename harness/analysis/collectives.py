@@ -120,10 +120,11 @@ def of_collectives(work: WorkloadSummary) -> bool:
     return any(isinstance(cell.trials.cell, CollectiveCell) for cell in work.cells)
 
 
-def calls_of(summary: RunSummary) -> dict[str, str]:
-    """What the time of a collective is that of, by engine: the words of its record, empty where that says nothing."""
+def calls_of(group: CollectiveGroup) -> dict[str, str]:
+    """What the time of a group's collectives is that of, by engine: the words of its record, empty where that says
+    nothing."""
     found: dict[str, str] = {}
-    for one in _figures(summary.cells):
+    for one in group.figures:
         engine, words = str(one.cell.get("engine")), one.summary.trials.executed.unlike.get(CALL, "")
         found[engine] = found.get(engine) or words
     return found

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.record import Run
 from harness.record.cluster import NetworkRecord
 from harness.record.limits import Limit, LimitsRecord
-from harness.record.trial import TrialRecord
+from harness.record.trial import CALL, TrialRecord
 from harness.report.export.rows import trial_rows
 from harness.report.figures import collective_figure
 from harness.report.page.report import page_of, render
@@ -287,6 +287,27 @@ def test_marked_are_those_that_may_be_the_fastest_of_their_size(summary: RunSumm
     table = collective_tables(summary)[0]
     for size in ("4", "1048576"):
         assert any(row[0] == size and number in table.marked for number, row in enumerate(table.rows))
+
+
+def test_a_size_with_one_row_is_not_marked(summary: RunSummary) -> None:
+    assert collective_tables(summary)[1].marked == frozenset()
+
+
+def test_each_table_says_what_a_call_is_of_its_own_engines_and_the_terminal_says_both(tmp_path: Path) -> None:
+    other = GATHERED.model_copy(update={"engine": "jax"})
+    made = run_of([RING, other], tmp_path)
+    told = {"unlike": {CALL: "of a compiled program"}}
+    trials = [
+        trial.model_copy(update={"executed": trial.executed.model_copy(update=told)}) if trial.cell == other else trial
+        for trial in made.trials
+    ]
+    found = summarise(made.manifest, trials)
+    reduced, gathered = collective_tables(found)
+    assert "that of one call of a traced function. wrong:" in reduced.note
+    assert "that of one call of a compiled program (jax). wrong:" in gathered.note
+    said = " ".join(run_text(made.manifest, trials, found, 300, False).split())
+    assert "call of a traced function." in said
+    assert "call of a compiled program (jax)." in said
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from harness.analysis import RunSummary, summarise
@@ -67,6 +68,7 @@ _PIECES = (
     " Where one line does not hold for all sizes, each range of them has its own: α of the smallest is the latency and "
     "β of the largest the bandwidth. α of larger sizes is where their line would begin; nothing takes that time."
 )
+_MARKS = "Of a size with several rows the marked ones cannot be told apart from the fastest."
 TRACED = "of a traced function"
 """What a call is under TensorFlow, and what goes without saying of records that do not say."""
 _GIGA = 1e9
@@ -124,21 +126,29 @@ def _scaled(value: float | None, unit: float, unknown: str = NOTHING) -> str:
 
 def group_table(group: CollectiveGroup, summary: RunSummary) -> Table:
     """Every size by every alternative, the smallest size first."""
-    marks = "Marked rows cannot be told apart from the fastest of their size." if summary.judged else NOT_JUDGED
+    marks = _MARKS if summary.judged else NOT_JUDGED
     note = (
         f"{marks} algbw = size ÷ time and busbw = algbw × a constant of the collective, as in nccl-tests; GB are 10⁹ "
-        f"bytes. The time is that of one call {_call(summary)}. wrong: whether any element that any replica "
+        f"bytes. The time is that of one call {_call(group)}. wrong: whether any element that any replica "
         f"received, before the first window or after the last, was not exact. {THESE_MINUTES}"
         f"{_SHARED_MEMORY if group.shares_memory else ''}"
     )
     rows = tuple(tuple(printable(text) for text in _row(figures, group)) for figures in group.figures)
-    ties = (row for row, figures in enumerate(group.figures) if (at := figures.summary.place) and at.with_best)
-    return Table(group_title(group), _COLUMNS, rows, note, frozenset(ties))
+    return Table(group_title(group), _COLUMNS, rows, note, frozenset(_ties(group)))
 
 
-def _call(summary: RunSummary) -> str:
+def _ties(group: CollectiveGroup) -> Iterator[int]:
+    """The rows to mark: of a size with one row there is nothing to tell apart."""
+    several = Counter((figures.cell.size, figures.cell.gradients) for figures in group.figures)
+    for row, figures in enumerate(group.figures):
+        place = figures.summary.place
+        if several[figures.cell.size, figures.cell.gradients] > 1 and place is not None and place.with_best:
+            yield row
+
+
+def _call(group: CollectiveGroup) -> str:
     """`of a traced function (tensorflow), of a compiled program (jax)`; TensorFlow's alone goes without its name."""
-    calls = calls_of(summary)
+    calls = calls_of(group)
     if not any(calls.values()):
         return TRACED
     return ", ".join(f"{words or TRACED} ({engine})" for engine, words in calls.items())

@@ -129,10 +129,11 @@ def _limits(manifest: RunManifest, summary: RunSummary, limits: LimitsRecord | N
 
 
 def _collectives(tables: Sequence[Table], width: int) -> list[Table]:
-    """Tables of collectives as far as there is room; what is to be noted is the same of all, so it stands once."""
+    """Tables of collectives as far as there is room; what is to be noted of several stands once, below the last."""
     keep = next(names for least, names in ROOM if width >= least)
     chosen = [_noted(_only(table, keep), table.note, width) for table in tables]
-    return [*(replace(table, note="") for table in chosen[:-1]), *chosen[-1:]]
+    last = {table.note: number for number, table in enumerate(chosen)}
+    return [table if last[table.note] == number else replace(table, note="") for number, table in enumerate(chosen)]
 
 
 def _head(name: str, work: WorkloadSummary) -> str:
