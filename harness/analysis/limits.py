@@ -4,9 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.analysis.collectives import bus_factor
 from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.analysis.summary import CellSummary
 from harness.record.limits import Limit, LimitKind, LimitsRecord
+from harness.spec.work import Cell
 from harness.visible import plural
 
 
@@ -85,8 +87,8 @@ def roofs_of(rates: Sequence[CellRate]) -> list[Roof]:
 def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     """Of so many processors as the cell keeps busy.
 
-    On the processor: of so many threads where these were measured. Between one thread and all cores no more than so
-    many times what one thread does, and no more than all cores do.
+    On the processor: of so many threads where these were measured, or of fewer where these came to more. Between one
+    thread and all cores no more than so many times what one thread does, and no more than any number does.
     """
     trials = cell.trials
     busy = min(trials.cell.replicas_in_sync, trials.physical_devices)
@@ -98,7 +100,7 @@ def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
         compute, memory = (_of_threads(limits, kind, threads, most) for kind in _kinds(number))
     else:
         place = plural(busy, "GPU")
-        compute, memory = (_best(limits, kind, 0, times=busy) for kind in _kinds(number))
+        compute, memory = (busy * (_best(limits, kind, 0) or 0.0) for kind in _kinds(number))
     return Roof(place, number, compute, memory) if compute and memory else None
 
 
@@ -113,7 +115,7 @@ class BusLimit:
 
 def bus_limit(cells: Sequence[CellSummary], limits: LimitsRecord | None, launcher: str = "local") -> BusLimit | None:
     """Of cells between the same replicas: the link of their emulated network, as it was measured; of one machine what
-    one process sends another, copies from GPU to GPU, or all cores' memory bandwidth. None where nobody measured that.
+    one process sends another, copies from GPU to GPU, or what memory can do. None where nobody measured that.
     """
     networks = [cell.trials.network for cell in cells if cell.trials.network is not None]
     if networks:
@@ -128,9 +130,17 @@ def bus_limit(cells: Sequence[CellSummary], limits: LimitsRecord | None, launche
     device = "cpu" if on_cores else "gpu"
     for quantity, of in carriers:
         found = [one.best for one in limits.limits if (one.quantity, one.device) == (quantity, device) and one.best]
-        if found:
-            return BusLimit(of, max(found))
+        if found and (of_bus := _of_bus(cells[0].trials.cell) if quantity == "memory" else 1.0):
+            return BusLimit(of, max(found) * of_bus)
     return None
+
+
+def _of_bus(cell: Cell) -> float | None:
+    """busbw ÷ the traffic of memory at least, which STREAM counts: n replicas' buffers are read, and what they come to
+    is written, if only once. Of a broadcast no byte need move where memory is shared."""
+    n, collective = cell.replicas_in_sync, str(cell.get("collective"))
+    sizes = {"all_reduce": n + 1, "reduce_scatter": n + 1, "all_gather": 2}.get(collective)
+    return bus_factor(collective, n) / sizes if sizes else None
 
 
 KindOfLimit = tuple[str, str]
@@ -142,12 +152,15 @@ def _kinds(number: str) -> tuple[KindOfLimit, KindOfLimit]:
 
 
 def _of_threads(limits: LimitsRecord, kind: KindOfLimit, threads: int, most: int) -> float | None:
-    own, one, every = (_best(limits, kind, count) for count in (threads, 1, most))
-    return min(threads * one, every) if own is None and one and every else own
+    """What fewer threads came to, so many can: the others may rest."""
+    best = {count: found for count in range(1, most + 1) if (found := _best(limits, kind, count))}
+    if threads not in best and not {1, most} <= best.keys():
+        return None
+    between = 0.0 if threads in best else min(threads * best[1], max(best.values()))
+    return max(between, *(found for count, found in best.items() if count <= threads))
 
 
-def _best(limits: LimitsRecord, kind: KindOfLimit, threads: int, times: int = 1) -> float | None:
-    """The best that was seen, so many times; 0 threads are a GPU's."""
+def _best(limits: LimitsRecord, kind: KindOfLimit, threads: int) -> float | None:
+    """The best that was seen; 0 threads are a GPU's."""
     same = (one.best for one in limits.limits if (one.quantity, one.type, one.threads) == (*kind, threads))
-    best = next(same, None)
-    return None if best is None else times * best
+    return next(same, None)

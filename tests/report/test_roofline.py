@@ -84,6 +84,17 @@ def test_between_one_thread_and_all_no_more_is_expected_than_all_can_do() -> Non
     assert two.memory == 15e9
 
 
+def with_all_cores_at(products: float) -> LimitsRecord:
+    """Limits of one thread and of all eight, which compute so fast."""
+    one, *others = (limit for limit in known().limits if (limit.quantity, limit.threads) != ("products", 8))
+    return limits(limits=[one, *others, limit(threads=8, rates=[products] * 3)])
+
+
+def test_more_threads_can_do_what_fewer_came_to() -> None:
+    found = {rate.roof.place: rate.roof.compute for rate in rates(with_all_cores_at(6e10)) if rate.roof}
+    assert found == {"1 thread": 64e9, "2 threads": 64e9, "8 threads": 64e9}
+
+
 def test_the_roof_is_memory_up_to_the_ridge_and_compute_from_there() -> None:
     roof = roofs_of(rates())[0]
     assert (roof.at(1), roof.at(1e6)) == (13e9, 64e9)

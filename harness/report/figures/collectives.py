@@ -17,6 +17,10 @@ from harness.visible import printable
 _MOST_CURVES = 8
 _MOST_TICKS = 9
 _MICRO, _GIGA = 1e-6, 1e9
+_OF_MEMORY = (
+    " There every replica's buffer is read, and what they come to is written once. Buffers that stay in a cache and "
+    "sums in place may be faster."
+)
 FigureOf = Callable[[CollectiveFigures], Interval | None]
 
 
@@ -119,8 +123,7 @@ def _caption(every: int, curves: Sequence[OpCurve], limit: BusLimit | None) -> s
     to = "the sizes of an op, in ranges where one line does not hold" if _cut(curves) else "all sizes of an op"
     parts.append(f"Dashed: latency and bandwidth, fitted to {to}; what leaves the line is in the table.")
     if limit is not None:
-        cached = " Buffers that stay in a cache may be faster." if limit.of == "memory" else ""
-        parts.append(_of_limit(limit) + cached)
+        parts.append(_of_limit(limit) + (_OF_MEMORY if limit.of == "memory" else ""))
     if every > len(curves):
         parts.append(f"The first {len(curves)} of {every} ops are drawn; the table and the CSV have all.")
     return " ".join(parts)
