@@ -1,13 +1,16 @@
 """What was measured of a machine's limits, and how far cells are from them (`docs/protocol.md#limits-of-a-machine`)."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.analysis.collectives import bus_factor
 from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.analysis.summary import CellSummary
-from harness.record.limits import Limit, LimitKind, LimitsRecord
+from harness.environment import Fact, other_machine
+from harness.environment.software import other_versions
+from harness.record.limits import Limit, LimitKind, LimitsRecord, kept_limits
 from harness.spec.work import Cell
 from harness.visible import plural
 
@@ -18,6 +21,17 @@ def reached(limit: Limit) -> Interval | None:
     The limit itself is `Limit.best`, the largest of them.
     """
     return log_mean([math.log(rate) for rate in limit.rates], "t").interval() if limit.rates else None
+
+
+def limits_of(facts: Mapping[str, Fact], results: Path) -> LimitsRecord | None:
+    """The newest record in `results` of the machine that facts tell of, measured with its cores, GPUs and versions.
+    Raises what `kept_limits` does."""
+
+    def fits(record: LimitsRecord) -> bool:
+        then = record.machine.facts
+        return not other_machine(then, facts) and not other_versions(then, facts)
+
+    return next(filter(fits, kept_limits(results, str(facts.get("machine.id")))), None)
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,11 @@ def _examine(machine: "Description", json_out: bool) -> int:
 
 def _limits(machine: "Description", results: Path, again: bool, json_out: bool) -> int:
     """The kept limits where they are still this machine's, else measured ones, which are kept."""
+    from harness.analysis.limits import limits_of
     from harness.record.limits import keep_newest, make_place
     from harness.run.limits import measure_limits
 
-    record = None if again else _current_limits(machine, results)
+    record = None if again else limits_of(machine.facts, results)
     if record is None:
         make_place(results)
         record = measure_limits(machine)
@@ -123,19 +124,6 @@ def _prove(machine: "Description", results: Path, json_out: bool) -> int:
     else:
         print(f"\n{verdict_line(record)}\n{summary(record)}; kept in {path} and {path.with_suffix('.html').name}")
     return 1 if record.of("failed") else 0
-
-
-def _current_limits(machine: "Description", results: Path) -> "LimitsRecord | None":
-    """The newest kept limits; None where there are none, or where cores, GPUs or versions were others then."""
-    from harness.environment import other_machine
-    from harness.environment.software import other_versions
-    from harness.record.limits import newest_limits
-
-    record = newest_limits(results, str(machine.facts["machine.id"]))
-    if record is None:
-        return None
-    changed = [*map(str, other_machine(record.machine.facts, machine.facts)), *other_versions(record.machine.facts)]
-    return None if changed else record
 
 
 def _show(record: "LimitsRecord", json_out: bool) -> None:

@@ -46,9 +46,8 @@ def facts(root: Path = ROOT) -> Facts:
         "os.distribution": distribution(root),
         "os.container": container(root),
         "os.libc": " ".join(platform.libc_ver()).strip() or None,
-        "python.version": platform.python_version(),
         "python.implementation": platform.python_implementation(),
-        **{f"package.{name}": version for name, version in package_versions().items()},
+        **_versions_now(),
         **{f"env.{name}": value for name, value in variables(os.environ).items()},
         "git.revision": git_revision(),
     }
@@ -69,24 +68,34 @@ def package_versions() -> dict[str, str | None]:
     return found
 
 
-def other_versions(then: Mapping[str, Fact]) -> list[str]:
-    """Python and packages that have another version by now than in a run's facts, in words: `keras 3.11.0 → 3.12.0`.
+def other_versions(then: Mapping[str, Fact], later: Mapping[str, Fact] | None = None) -> list[str]:
+    """Python and packages that have another version later, or by now, than in a run's facts, in words: `keras 3.11.0 →
+    3.12.0`.
 
     Nothing of facts without Python's version: they do not tell of software.
     """
-    before = {
-        key: version
-        for key, version in then.items()
-        if version is not None and (key == "python.version" or key.startswith("package."))
-    }
-    now = {"python.version": platform.python_version()}
-    now |= {f"package.{name}": version for name, version in package_versions().items() if version is not None}
+    before, after = _versions(then), _versions(_versions_now() if later is None else later)
     return [
         f"{key.removeprefix('package.').removesuffix('.version')} {before.get(key, 'not there')} → "
-        f"{now.get(key, 'not there')}"
-        for key in dict.fromkeys([*before, *now])
-        if "python.version" in before and before.get(key) != now.get(key)
+        f"{after.get(key, 'not there')}"
+        for key in dict.fromkeys([*before, *after])
+        if "python.version" in before.keys() & after.keys() and before.get(key) != after.get(key)
     ]
+
+
+def _versions(of: Mapping[str, Fact]) -> dict[str, Fact]:
+    return {
+        key: version
+        for key, version in of.items()
+        if version is not None and (key == "python.version" or key.startswith("package."))
+    }
+
+
+def _versions_now() -> Facts:
+    return {
+        "python.version": platform.python_version(),
+        **{f"package.{name}": version for name, version in package_versions().items()},
+    }
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,12 @@
 """What a machine can do at most, as `doctor --limits` found it: `limits-MACHINE-TIME.json` in a results folder.
 
-A file for each measurement, which is written whole and never changed. The newest of a machine is the one that counts.
+A file for each measurement, which is written whole and never changed. Of a machine with the same cores, GPUs and
+versions the newest is the one that counts.
 """
 
 import contextlib
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -18,7 +20,7 @@ from harness.record.files import is_folder, reading, replace_file, storage_error
 from harness.record.manifest import Machine
 from harness.record.model import RecordModel
 from harness.record.proof import ProofRecord
-from harness.record.reading import Run, validated
+from harness.record.reading import validated
 
 LimitKind = Literal["products", "memory", "between_processes", "host_to_device", "device_to_host", "device_to_device"]
 """Matrix products in FLOP/s; memory by STREAM's add, what one process sends another, and copies in bytes/s."""
@@ -135,21 +137,14 @@ def keep_newest(results: Path, record: LimitsRecord) -> Path:
     return keep_sheet(results, record, after=max(times, default=None))
 
 
-def limits_of(run: Run, results: Path) -> LimitsRecord | None:
-    """The newest record in `results` of the machine that the run was measured on. Raises what `newest_limits` does."""
-    machine = str(run.manifest.facts.get("machine.id"))
-    return newest_limits(results, machine) if re.fullmatch(MACHINE_ID, machine) else None
+def kept_limits(results: Path, machine_id: str) -> Iterator[LimitsRecord]:
+    """The records of this machine in `results`, the newest first; none of what is no machine's id.
 
-
-def newest_limits(results: Path, machine_id: str) -> LimitsRecord | None:
-    """The newest record of this machine in `results`; None where there is none.
-
-    Raises StorageError, of one line, where it cannot be read, is damaged, or is of another machine.
+    Raises StorageError, of one line, where one cannot be read, is damaged, or is of another machine.
     """
-    if not is_folder(results):
-        return None
-    path = max(results.glob(f"limits-{machine_id}-*.json"), default=None)
-    return None if path is None else _of_machine(path, machine_id)
+    if re.fullmatch(MACHINE_ID, machine_id) and is_folder(results):
+        for path in sorted(results.glob(f"limits-{machine_id}-*.json"), reverse=True):
+            yield _of_machine(path, machine_id)
 
 
 def _of_machine(path: Path, machine_id: str) -> LimitsRecord:

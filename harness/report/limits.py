@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import summarise
-from harness.analysis.limits import CellRate, cell_rates, reached
+from harness.analysis.limits import CellRate, cell_rates, limits_of, reached
 from harness.errors import UsageError
-from harness.record.limits import Limit, LimitKind, LimitsRecord, limits_of
+from harness.record.limits import Limit, LimitKind, LimitsRecord
 from harness.record.reading import Run
 from harness.report.export.rows import ExportRow, interval_row
 from harness.report.tables.sweep import OF_LIMIT
@@ -89,7 +89,7 @@ def _rate_row(name: str, rate: CellRate) -> tuple[str, ...]:
 def limit_rows(run: Run, results: Path) -> list[ExportRow]:
     """`rate_rows` of a run, by the limits of its machine that are in `results`. UsageError where nobody counted the
     operations of its cells, StorageError where the limits are damaged."""
-    summary, limits = summarise(run.manifest, run.trials, run.rank_unproved), limits_of(run, results)
+    summary, limits = summarise(run.manifest, run.trials, run.rank_unproved), limits_of(run.manifest.facts, results)
     rates = cell_rates(summary.cells, limits, run.manifest.sweep.launcher)
     if not rates:
         raise UsageError(f"RUN: '{run.manifest.run_id}' has no measured cell whose operations were counted")

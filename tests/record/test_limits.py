@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from harness.errors import StorageError
 from harness.record import schema
-from harness.record.limits import keep_sheet, make_place, newest_limits
+from harness.record.limits import keep_sheet, kept_limits, make_place
 from tests.limits import MACHINE, limit, limits, missing
 
 LATER = "2026-11-24T08:00:00+00:00"
@@ -20,20 +20,20 @@ LATER = "2026-11-24T08:00:00+00:00"
 def test_what_is_kept_reads_back(tmp_path: Path) -> None:
     path = keep_sheet(tmp_path, limits())
     assert path.name == f"limits-{MACHINE}-20261123T151009Z.json"
-    assert newest_limits(tmp_path, MACHINE) == limits()
+    assert next(kept_limits(tmp_path, MACHINE), None) == limits()
 
 
 def test_a_measurement_takes_the_place_of_none_and_the_newest_counts(tmp_path: Path) -> None:
     keep_sheet(tmp_path, limits(created_utc=LATER, seconds=1.0))
     keep_sheet(tmp_path, limits())
     assert len(list(tmp_path.iterdir())) == 2
-    assert newest_limits(tmp_path, MACHINE) == limits(created_utc=LATER, seconds=1.0)
+    assert next(kept_limits(tmp_path, MACHINE), None) == limits(created_utc=LATER, seconds=1.0)
 
 
 def test_those_of_another_machine_and_of_no_folder_are_none(tmp_path: Path) -> None:
     keep_sheet(tmp_path, limits())
-    assert newest_limits(tmp_path, "0" * 12) is None
-    assert newest_limits(tmp_path / "nowhere", MACHINE) is None
+    assert next(kept_limits(tmp_path, "0" * 12), None) is None
+    assert next(kept_limits(tmp_path / "nowhere", MACHINE), None) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_damaged_or_foreign_record_is_one_line_with_the_remedy(
     path = keep_sheet(tmp_path, limits())
     path.write_text(spoil(path.read_text()))
     with pytest.raises(StorageError) as caught:
-        newest_limits(tmp_path, MACHINE)
+        next(kept_limits(tmp_path, MACHINE), None)
     text = str(caught.value)
     assert text.startswith(f"{path}: ")
     assert says in text
@@ -66,7 +66,7 @@ def test_a_damaged_or_foreign_record_is_one_line_with_the_remedy(
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / f"limits-{MACHINE}-20261123T151009Z.json").mkdir()
     with pytest.raises(StorageError, match=r"^cannot read '.*': Is a directory"):
-        newest_limits(tmp_path, MACHINE)
+        next(kept_limits(tmp_path, MACHINE), None)
 
 
 def test_a_place_that_cannot_be_made_is_said_before_anything_is_measured(tmp_path: Path) -> None:

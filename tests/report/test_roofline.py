@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from harness.analysis import RunSummary, summarise
-from harness.analysis.limits import CellRate, cell_rates, roofs_of
+from harness.analysis.limits import CellRate, cell_rates, limits_of, roofs_of
 from harness.errors import UsageError
 from harness.record.limits import LimitsRecord, keep_sheet
-from harness.record.manifest import RunManifest
+from harness.record.manifest import Machine, RunManifest
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report.comparison import Surface
@@ -185,6 +185,20 @@ def test_a_table_for_other_tools_has_the_limits_of_the_results_folder_and_withou
         rate_frame([made], tmp_path).drop(columns="run_id")[["flop_per_s"]],
         pd.DataFrame(limit_rows(made, tmp_path))[["flop_per_s"]],
     )
+
+
+FACTS: dict[str, Any] = {"machine.id": MACHINE, "cpu.usable_cores": 2, "python.version": "3.11.7"}
+
+
+@pytest.mark.parametrize("other", [{"cpu.usable_cores": 16}, {"python.version": "3.12.1"}])
+def test_limits_that_were_measured_with_other_cores_or_versions_are_not_those_of_the_run(
+    other: dict[str, Any], tmp_path: Path
+) -> None:
+    keep_sheet(tmp_path, known(machine=Machine(facts={**FACTS, **other}, warnings=[])))
+    assert limits_of(FACTS, tmp_path) is None
+    earlier = known(created_utc="2026-11-22T15:10:09+00:00", machine=Machine(facts=FACTS, warnings=[]))
+    keep_sheet(tmp_path, earlier)
+    assert limits_of(FACTS, tmp_path) == earlier
 
 
 def test_of_cells_whose_operations_nobody_counted_there_is_no_such_table(tmp_path: Path) -> None:

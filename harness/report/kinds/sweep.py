@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.record.limits import limits_of
 from harness.record.reading import Run
 from harness.report.kinds.base import PageRequest, Presentation, known_validation
 
@@ -22,6 +21,7 @@ class _Sweep(Presentation):
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
+        from harness.analysis.limits import limits_of
         from harness.report.comparison.words import headline, verdict_sentences
         from harness.report.page.report import write_report
         from harness.report.tables.published import overlay_of
@@ -37,7 +37,7 @@ class _Sweep(Presentation):
             run_folder=run.path,
             overlay=None if beside is None else overlay_of(beside),
             rank_unproved=run.rank_unproved,
-            limits=limits_of(run, request.results),
+            limits=limits_of(run.manifest.facts, request.results),
             others=request.others,
         )
         if against is None:
@@ -46,20 +46,26 @@ class _Sweep(Presentation):
 
     def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
         """Of collectives; see Presentation."""
+        from harness.analysis.limits import limits_of
         from harness.analysis.summary import summarise
         from harness.report.page.sections import PageSource, collective_parts
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        return collective_parts(PageSource(run.manifest, run.trials, summary, limits=limits_of(run, results)))
+        return collective_parts(
+            PageSource(run.manifest, run.trials, summary, limits=limits_of(run.manifest.facts, results))
+        )
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
+        from harness.analysis.limits import limits_of
         from harness.analysis.summary import summarise
         from harness.report.terminal.run import run_text
         from harness.report.words.traces import trace_lines
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled, limits_of(run, results))
+        page = run_text(
+            run.manifest, run.trials, summary, surface.width, surface.styled, limits_of(run.manifest.facts, results)
+        )
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:
