@@ -51,7 +51,7 @@ def command(
 
     if format_name not in (known := formats()):
         raise not_one_of("--format", format_name, known)
-    loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved)
+    loaded = replace(load_run(resolve_run(run, results)), rank_unproved=rank_unproved, results=results)
     kind = presentation_of(loaded.manifest)
     if format_name not in (fitting := kind.exporters()):
         raise UsageError(kind.lacks_format(loaded))

@@ -45,6 +45,8 @@ class Run:
     live: bool
     rank_unproved: bool = False
     """Whether rankings take in cells that are unproved: the reader's choice, no part of the records."""
+    results: Path | None = None
+    """The folder to look in for what lies beside runs, as the reader chose it too; None is the one that it is in."""
 
     @property
     def unmeasured(self) -> NothingMeasured | None:

@@ -1,10 +1,11 @@
 """The limits of a machine as a table and as JSON: the best that was seen, and what a fresh process comes to."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.analysis import summarise
+from harness.analysis import CellSummary, summarise
 from harness.analysis.limits import CellRate, cell_rates, limits_of, reached
 from harness.errors import UsageError
 from harness.record.limits import Limit, LimitKind, LimitsRecord
@@ -98,14 +99,15 @@ def limit_rows(run: Run, results: Path) -> list[ExportRow]:
 
 def rate_rows(rates: Sequence[CellRate]) -> list[ExportRow]:
     """A row a cell, as `RATE_COLUMNS` have them, without a limit where none was measured."""
-    return [_export_row(rate) for rate in rates]
+    names = cell_names([rate.cell.trials.cell for rate in rates])
+    return [_export_row(names[rate.cell.cell_id], rate) for rate in rates]
 
 
-def _export_row(rate: CellRate) -> ExportRow:
+def _export_row(name: str, rate: CellRate) -> ExportRow:
     roof, executed = rate.roof, rate.cell.trials.executed
     return {
         "cell_id": rate.cell.cell_id,
-        "cell": rate.cell.label,
+        "cell": name,
         "flops_per_step": executed.flops_per_step,
         "bytes_per_step": executed.bytes_per_step,
         "flop_per_byte": rate.intensity,
@@ -130,14 +132,28 @@ def rates_words(rates: Sequence[CellRate]) -> str:
     known = sorted((rate for rate in rates if rate.share is not None), key=_closest)
     if not known:
         return ""
+    names = cell_names([rate.cell.trials.cell for rate in rates])
     told = [
-        f"{rate.cell.label} comes to {share(rate.share)} of what {rate.roof.place} can compute in {rate.roof.type}"
+        f"{names[rate.cell.cell_id]} comes to {share(rate.share)} of what {rate.roof.place} can compute in "
+        f"{rate.roof.type}"
         for rate in (known[0], *known[1:][-1:])
         if rate.share is not None and rate.roof is not None
     ]
     if len(told) == 1:
         return f"{told[0]}."
     return f"Closest to its limit: {told[0]}. Furthest from it: {told[1]}."
+
+
+def uncounted(cells: Sequence[CellSummary], rates: Sequence[CellRate]) -> str:
+    """How many measured cells of which engines are not among `rates`; empty where all are, or nobody counted any."""
+    counted = {rate.cell.cell_id for rate in rates}
+    left_out = Counter(
+        str(cell.trials.cell.get("engine"))
+        for cell in cells
+        if counted and cell.measured is not None and cell.cell_id not in counted
+    )
+    told = listed([f"{plural(count, 'cell')} of {engine}" for engine, count in sorted(left_out.items())])
+    return f"Left out, since their operations are not counted: {told}." if told else ""
 
 
 def limits_table(record: LimitsRecord) -> Table:

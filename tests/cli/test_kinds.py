@@ -1,5 +1,7 @@
 """`report`, `show`, `export`, `list`: each knows every kind of run by its entry, and no other verb's name for it."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable
@@ -113,6 +115,15 @@ def test_only_the_page_of_a_sweep_has_room_for_another_run(harness: Harness, kin
         assert code == 2
         assert f"{flag}: " in error
         assert "is no sweep; only sweeps are shown with another run" in error
+
+
+def test_limits_are_exported_beside_what_the_results_folder_that_is_named_has(harness: Harness) -> None:
+    """Of a run one folder deeper."""
+    command = ("export", str(KEPT / "h100" / "engines"), "--format", "limits", "--results")
+    first, *_ = csv.DictReader(io.StringIO(harness(*command, str(KEPT))[1]))
+    assert float(first["limit_flop_per_s"]) > 1e12
+    first, *_ = csv.DictReader(io.StringIO(harness(*command, "elsewhere")[1]))
+    assert first["limit_flop_per_s"] == ""
 
 
 def test_a_page_has_a_section_of_each_run_that_is_named_and_says_which_run_that_is(harness: Harness) -> None:

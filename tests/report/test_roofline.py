@@ -1,5 +1,6 @@
 """How far cells are from what their machine can do at most: rates below roofs, in words, table, figure and page."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from harness.record.trial import TrialRecord
 from harness.report.comparison import Surface
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
-from harness.report.limits import limit_rows, rates_table, rates_words
+from harness.report.limits import limit_rows, rates_table, rates_words, uncounted
 from harness.report.tables.columns import RATE_COLUMNS
 from harness.report.tables.frames import rate_frame
 from harness.report.tables.sweep import ranking_table
@@ -128,6 +129,29 @@ def test_the_words_name_the_closest_and_the_furthest_cell() -> None:
     assert rates_words(rates()[:1]).startswith("none ×1 b32 comes to ")
 
 
+def test_cells_whose_operations_nobody_counted_are_said_to_be_left_out_on_page_and_terminal(tmp_path: Path) -> None:
+    manifest, trials = run()
+    last = trials[-1].cell_id
+    none = {"flops_per_step": None, "bytes_per_step": None}
+    some = [
+        trial.model_copy(update={"executed": trial.executed.model_copy(update=none)})
+        if trial.cell_id == last
+        else trial
+        for trial in trials
+    ]
+    cells = summarise(manifest, some).cells
+    said = "Left out, since their operations are not counted: 1 cell of tensorflow."
+    assert uncounted(cells, cell_rates(cells, known())) == said
+    assert uncounted(cells, []) == ""
+    assert uncounted(summarise(manifest, trials).cells, rates()) == ""
+    made = load_run(stored(as_run(manifest, some, manifest.run_id, {"machine.id": MACHINE}), tmp_path))
+    keep_sheet(tmp_path, known())
+    kind, page = presentation_of(made.manifest), tmp_path / "page.html"
+    kind.write_page(made, PageRequest(page, tmp_path))
+    assert said in page.read_text()
+    assert said in " ".join(kind.text(made, tmp_path, Surface(width=160)).split())
+
+
 def figure() -> Picture:
     made = roofline_figure(rates(), "fig")
     assert made is not None
@@ -181,6 +205,9 @@ def test_a_table_for_other_tools_has_the_limits_of_the_results_folder_and_withou
     assert list(first) == [column.name for column in RATE_COLUMNS if column.name != "run_id"]
     exported = presentation_of(made.manifest).exporters()["limits"].export(made, None) or ""
     assert exported.partition("\n")[0].split(",") == list(first)
+    elsewhere = replace(made, results=tmp_path / "elsewhere")
+    assert "64000000000" in exported
+    assert "64000000000" not in (presentation_of(made.manifest).exporters()["limits"].export(elsewhere, None) or "")
     pd.testing.assert_frame_equal(
         rate_frame([made], tmp_path).drop(columns="run_id")[["flop_per_s"]],
         pd.DataFrame(limit_rows(made, tmp_path))[["flop_per_s"]],
@@ -199,6 +226,14 @@ def test_limits_that_were_measured_with_other_cores_or_versions_are_not_those_of
     earlier = known(created_utc="2026-11-22T15:10:09+00:00", machine=Machine(facts=FACTS, warnings=[]))
     keep_sheet(tmp_path, earlier)
     assert limits_of(FACTS, tmp_path) == earlier
+
+
+def test_cells_that_differ_in_what_a_label_leaves_out_have_names_of_their_own(tmp_path: Path) -> None:
+    manifest, trials = make_run([make_cell("none", model=model) for model in ("mlp", "lenet")], faults=False)
+    made = load_run(stored(as_run(manifest, [counted(trial) for trial in trials], manifest.run_id), tmp_path))
+    names = {row["cell"] for row in limit_rows(made, tmp_path)}
+    assert len(names) == 2
+    assert any("lenet" in str(name) for name in names)
 
 
 def test_of_cells_whose_operations_nobody_counted_there_is_no_such_table(tmp_path: Path) -> None:

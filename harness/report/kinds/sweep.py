@@ -87,7 +87,7 @@ class _Sweep(Presentation):
         limits = CsvTable(
             "limits",
             "CSV, one row a cell: FLOP/s, arithmetic intensity, and the limits that doctor --limits measured",
-            lambda run: to_csv(limit_rows(run, run.path.resolve().parent)),
+            lambda run: to_csv(limit_rows(run, run.results or run.path.resolve().parent)),
         )
         return {**super().exporters(), collectives.name: collectives, limits.name: limits}
 

@@ -12,7 +12,7 @@ from harness.analysis.limits import cell_rates
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.limits import RATES_ROOM, rates_table
+from harness.report.limits import RATES_ROOM, rates_table, uncounted
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
 from harness.report.tables.engines import TELLS_NOT, differing_lines, engines_table
 from harness.report.tables.pipelines import stages_table
@@ -122,10 +122,11 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
 def _limits(manifest: RunManifest, summary: RunSummary, limits: LimitsRecord | None, width: int) -> list[Table]:
     """How far cells are from what the machine can do at most, all workloads in one table; nothing where nothing is
     known."""
-    if limits is None or not (table := rates_table(cell_rates(summary.cells, limits, manifest.sweep.launcher))).rows:
+    rates = [] if limits is None else cell_rates(summary.cells, limits, manifest.sweep.launcher)
+    if not rates:
         return []
-    keep = next(names for least, names in RATES_ROOM if width >= least)
-    return [_noted(_only(table, keep), table.note, width)]
+    table, keep = rates_table(rates), next(names for least, names in RATES_ROOM if width >= least)
+    return [_noted(_only(table, keep), " ".join(filter(None, (table.note, uncounted(summary.cells, rates)))), width)]
 
 
 def _collectives(tables: Sequence[Table], width: int) -> list[Table]:

@@ -30,7 +30,7 @@ from harness.report.figures import (
 )
 from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
-from harness.report.limits import rates_table, rates_words
+from harness.report.limits import rates_table, rates_words, uncounted
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
 from harness.report.tables.collectives import group_table, group_title, latency_table
 from harness.report.tables.engines import engines_table
@@ -132,7 +132,7 @@ def limits(source: PageSource) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         rates = _rates(source, work)
-        words = tuple(filter(None, (rates_words(rates),)))
+        words = tuple(filter(None, (rates_words(rates), uncounted(work.cells, rates))))
         return _part(slug, (roofline_figure(rates, slug),), rates_table(rates), words=words)
 
     return by_workload(source, "limits", "How far from the limit", part)
