@@ -26,7 +26,7 @@ from harness.run.network import NetworkError
 from harness.run.progress.base import Quiet
 from harness.spec import Sweep
 from harness.spec.bases import base_of
-from harness.spec.cell import trained
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import Matrix
 from harness.spec.faults import faults_from
 from tests.comparisons import FACTS
@@ -122,9 +122,12 @@ class ValidationBench(KindBench):
 
 
 class ExplainBench(KindBench):
-    def begin(self) -> Path:
-        sweep = Sweep(**{**self.settings, "trials": 2})
-        return explain(ExplainSettings(sweep, [trained(cell(model=self.model))]), self.results, ["harness"])
+    blocks = 2
+
+    def begin(self, *cells: TrainingCell) -> Path:
+        sweep = Sweep(**{**self.settings, "trials": self.blocks})
+        asked = ExplainSettings(sweep, cells or [trained(cell(model=self.model))])
+        return explain(asked, self.results, ["harness"])
 
 
 class FaultsBench(KindBench):

@@ -1,10 +1,12 @@
 """`explain`: a cell's step and the same with one thing left out, alive together, taking turns.
 
 Each block of a cell has a fresh trial of the whole step and of every instrument (`harness.record.explain`), and of one
-replica by itself. An instrument that cannot be built, or whose program lacks more than its name says, is left out of
-the blocks that follow; its record says why, and the rest is explained.
+replica by itself. An instrument that cannot be built, whose program lacks more than its name says, or that fails in
+block after block is left out of the blocks that follow; its record says why, and the rest is explained. So is a cell
+whose whole step cannot be measured, as long as another one's can.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +29,7 @@ from harness.record.explain import (
 )
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
+from harness.record.trial import TrialRecord
 from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
@@ -165,21 +168,29 @@ class ExplainRun(TrialRun):
         self.progress.started(self.store.manifest.run_id, len(arms), whole.seconds / sweep.trials, whole.unknown)
 
     def execute(self) -> None:
-        """Block after block, each family in turn."""
+        """Block after block, each family in turn, without those whose whole step cannot be measured: its trials say
+        why. HarnessError where that is so of all."""
         blocks = len(self.plan.families) * self.plan.blocks
+        given_up: dict[str, str] = {}
+        failed: Counter[str] = Counter()
         for block in self._left():
             family = self.plan.family(block)
+            if family.cell_id in given_up:
+                continue
             arms = [self._traced(self._arm(family, name), block) for name in self._possible(family)]
             self.progress.block(block, blocks, len(arms))
             ended = self._blocks.run(block, arms, [(WHOLE, arm.name) for arm in arms if arm.name != WHOLE])
             [whole] = [trial for trial in ended if trial.side == WHOLE][-1:]
-            if is_hopeless(whole) or (not whole.measured and self._blocks.failed_in_a_row >= PATIENCE):
-                raise HarnessError(f"{whole.cell.label}: {whole.status}: {whole.reason}")
+            failed[family.cell_id] = 0 if whole.measured else failed[family.cell_id] + 1
+            if is_hopeless(whole) or failed[family.cell_id] >= PATIENCE:
+                given_up[family.cell_id] = f"{whole.cell.label}: {whole.status}: {whole.reason}"
+        if len(given_up) == len(self.plan.families):
+            raise HarnessError(next(iter(given_up.values())))
 
     def _possible(self, family: FamilyRecord) -> list[str]:
         """The whole step, and its instruments but those that another block would only see fail again."""
-        hopeless = {trial.side for trial in self.trials if self._is_of(trial.block, family) and is_hopeless(trial)}
-        return [name for name in family.arms if name == WHOLE or name not in hopeless]
+        own = [trial for trial in self.trials if self._is_of(trial.block, family) and trial.status != "interrupted"]
+        return [name for name in family.arms if name == WHOLE or not _fails([t for t in own if t.side == name])]
 
     def _is_of(self, block: int, family: FamilyRecord) -> bool:
         return self.plan.family(block) == family
@@ -204,13 +215,19 @@ class ExplainRun(TrialRun):
         return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
 
 
+def _fails(trials: Sequence[TrialRecord]) -> bool:
+    """Whether an instrument with these trials is given up: it is hopeless, or the latest failed one after the other."""
+    latest = trials[-PATIENCE:]
+    return any(map(is_hopeless, trials)) or (len(latest) == PATIENCE and not any(trial.measured for trial in latest))
+
+
 def explain(
     settings: ExplainSettings, results: Path, command: Sequence[str] = (), progress: Progress | None = None
 ) -> Path:
     """Measure a new run of `explain`; returns its folder.
 
     Raises UsageError when a user's own model cannot be loaded (nothing is then left), StorageError, HarnessError when
-    the whole step of a cell fails, Interrupted; each with how to go on.
+    the whole step of every cell fails, Interrupted; each with how to go on.
     """
     plan, seed = settings.plan(), settings.sweep.seed
     alone = [alone_of(cell) for cell in settings.cells if cell.replicas_in_sync > 1]

@@ -92,10 +92,12 @@ class Refusing(ExplainBench):
     """Its `arm` lacks more than its name says."""
 
     arm = ""
+    outcome: Outcome | None = None
 
     def _plays(self, request: Request) -> Play:
         if instrument_of(request) == self.arm:
-            return Play(outcome=Outcome(status="unsupported", reason=f"instrument '{self.arm}': it lacks more"))
+            lacks = Outcome(status="unsupported", reason=f"instrument '{self.arm}': it lacks more")
+            return Play(outcome=self.outcome or lacks)
         return super()._plays(request)
 
 
@@ -118,6 +120,51 @@ def test_a_cell_that_cannot_be_trained_ends_the_run_with_its_reason(
     bench.arm = WHOLE
     with pytest.raises(HarnessError, match="it lacks more"):
         bench.begin()
+
+
+class RefusingOne(ExplainBench):
+    """Its whole step of `sick` ends otherwise."""
+
+    sick = TWO.model_copy(update={"cross_device_op": "nccl"})
+    outcome = Outcome(status="unsupported", reason="there is no GPU")
+
+    def _plays(self, request: Request) -> Play:
+        if request.cell == self.sick and instrument_of(request) == WHOLE:
+            return Play(outcome=self.outcome)
+        return super()._plays(request)
+
+
+def test_a_cell_that_cannot_be_trained_leaves_the_others_to_be_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = RefusingOne(tmp_path, monkeypatch)
+    run = load_run(bench.begin(bench.sick, TWO))
+    assert run.manifest.status == "finished"
+    sick, well = explanations_of(run)
+    assert sick.lacking[WHOLE] == "unsupported: there is no GPU"
+    assert (sick.blocks, well.blocks, dict(well.lacking)) == (0, 2, {})
+    assert {trial.block for trial in run.trials} == {0, 1, 3}, "the sick cell has no second block"
+
+
+def test_a_whole_step_that_fails_in_two_blocks_of_its_own_is_given_up_and_the_others_are_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = RefusingOne(tmp_path, monkeypatch)
+    bench.outcome, bench.blocks = Outcome(status="crashed", reason="signal 11"), 4
+    run = load_run(bench.begin(bench.sick, TWO))
+    assert sum(trial.side == WHOLE and trial.cell == bench.sick for trial in run.trials) == 2
+    assert [found.blocks for found in explanations_of(run)] == [0, 4]
+
+
+def test_an_instrument_that_fails_in_two_blocks_in_a_row_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Refusing(tmp_path, monkeypatch)
+    bench.arm, bench.outcome, bench.blocks = "empty", Outcome(status="crashed", reason="signal 6"), 4
+    run = load_run(bench.begin())
+    assert [trial.block for trial in run.trials if trial.side == "empty"] == [0, 1]
+    [found] = explanations_of(run)
+    assert (found.blocks, dict(found.lacking)) == (4, {"empty": "crashed: signal 6"})
 
 
 def test_a_run_whose_cell_could_not_be_trained_tries_it_again_when_it_is_gone_on_with(
