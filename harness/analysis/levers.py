@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.analysis.explain import Explanation, PartName, StepPart
+from harness.record.explain import WHOLE
 from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
@@ -38,13 +39,15 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
     """Of the cells with most to win first; of a cell the first lever of each part in question, then the second ones.
 
     In question are the parts that bind the step, or could where that is undecided. Of a step that its own computation
-    binds nobody knows how much there is to win: its levers come last.
+    binds nobody knows how much there is to win: its levers come last. A cell whose whole step was not measured
+    has none.
     """
-    of_cells = [(_in_question(one), trained(one.cell)) for one in found]
+    of_cells = [(_in_question(one), trained(one.cell), one) for one in found if WHOLE not in one.lacking]
     of_cells.sort(key=lambda of: -max(map(_gain, of[0]), default=0.0))
     levers: dict[Lever, None] = {}
-    for parts, cell in of_cells:
-        texts = [[(part.name, text) for text in _of_part(part.name, cell, catalogue_for(cell))] for part in parts]
+    for parts, cell, one in of_cells:
+        known = [(part.name, _of_part(part.name, cell, catalogue_for(cell))) for part in parts]
+        texts = [[(name, text) for text in settings if not _gains_nothing(text, one)] for name, settings in known]
         once: dict[str, str] = {}
         for name, text in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*texts))):
             once.setdefault(text, name)
@@ -58,6 +61,13 @@ def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> Iterat
         for setting in known.settings(cell, catalogue):
             if _knows(catalogue, setting.partition("=")[0]):
                 yield setting
+
+
+def _gains_nothing(setting: str, found: Explanation) -> bool:
+    """Whether an arm has shown that a setting wins less than what counts: what several steps a call save of the host is
+    measured."""
+    several = setting.startswith("steps_per_execution=")
+    return several and any(part.name == "host" and not part.may_count for part in found.within)
 
 
 def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> str:
@@ -175,7 +185,7 @@ def _xla(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
 
 def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     plain = cell.cross_device_op == "auto" and cell.packing == "default"
-    processes = catalogue.strategies[cell.strategy].replica_a_process
+    processes = catalogue.strategies[cell.strategy].replica_a_process or cell.replicas == 1
     if cell.asynchronous or (processes and (cell.workers > 3 or (cell.workers > 1 and plain))):
         yield f"workers={cell.workers // 2}"
     elif cell.replicas > 3 or (cell.replicas > 1 and plain):

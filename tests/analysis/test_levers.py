@@ -137,6 +137,30 @@ def test_a_part_that_may_be_the_whole_step_comes_before_one_that_cannot() -> Non
     assert [lever.part for lever in levers(replace(found, parts=tuple(wide)))][:2] == ["input", "communication"]
 
 
+@pytest.mark.parametrize(("workers", "settings"), [(2, ["workers=1"]), (4, ["workers=2"])])
+def test_of_workers_with_one_replica_each_half_are_tried(workers: int, settings: list[str]) -> None:
+    """A catalogue's strategies tell whether each replica is a process; TensorFlow's workers may have several."""
+    cell = make_cell("multi_worker_mirrored", 1, workers=workers)
+    assert tried(BOUND["contention"], cell) == settings
+    base = {key: value for key, _, value in keys_of(cell, Sweep())}
+    assert one_cell("b", base, dict([settings[0].split("=")]))[1].get("workers") == workers // 2
+    assert tried(BOUND["contention"], cell.model_copy(update={"replicas": 4})) == ["replicas=2"]
+
+
+def test_several_steps_a_call_are_not_tried_where_an_arm_has_shown_that_they_win_little() -> None:
+    """An arm of as many steps in one call takes 0.98 of what a call for each takes."""
+    little = BOUND["dispatch"] | {"in_one_call": 0.98}
+    assert explained(little).part("host").may_count is False
+    assert tried(little) == ["batch_size=64", "xla=true"]
+    much = BOUND["dispatch"] | {"in_one_call": 0.75}
+    assert "steps_per_execution=10" in tried(much)
+
+
+def test_a_cell_whose_whole_step_was_not_measured_has_no_levers() -> None:
+    found = explanations_of(explain_run(CALM, crashed={"whole": "there is no GPU"}))
+    assert levers(*found) == []
+
+
 def test_a_lever_that_is_pulled_already_is_not_tried() -> None:
     assert tried(CALM, make_cell("mirrored", 2, xla=True, precision="mixed_bfloat16")) == []
     assert tried(BOUND["input"], make_cell("mirrored", 2, prefetch=8)) == []
