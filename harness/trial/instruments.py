@@ -64,6 +64,8 @@ def lacks_more(name: str, whole: Holds, holds: Holds, goes_backward: Callable[[s
         return f"{holds.left} products and convolutions are executed, and {whole.left} in the whole step"
     if reduces and holds.reductions != whole.reductions:
         return f"it reduces by {in_words(holds.reductions)} where the whole step does by {in_words(whole.reductions)}"
+    if reduces and holds.bytes_added_up != whole.bytes_added_up:
+        return f"it adds up {holds.bytes_added_up:,} bytes where the whole step adds up {whole.bytes_added_up:,}"
     if not reduces and holds.reductions and not (name == BARRIER and holds.bytes_added_up == ONE_NUMBER):
         return f"it still reduces, by {in_words(holds.reductions)}"
     if updates and holds.changes != whole.changes:

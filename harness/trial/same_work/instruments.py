@@ -12,7 +12,7 @@ from typing import Any, SupportsFloat
 
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
-from harness.record.explain import FORWARD, IN_ONE_CALL, NO_INPUT, NO_UPDATE, REDUCTION
+from harness.record.explain import FORWARD, IN_ONE_CALL, NO_INPUT
 from harness.trial.instruments import READ_INPUT, STEPS_A_CALL, Holds, in_words, lacks_more
 from harness.trial.same_work.trainer import SameWorkTrainer
 
@@ -88,11 +88,9 @@ class TakenApart(SameWorkTrainer):
 
 def fault_of(name: str, whole: Holds, holds: Holds) -> str | None:
     """What an instrument's step lacks or has against its name; None where it is as it should be. Beside what holds of
-    all engines, as many bytes are added up, and a forward pass is the whole one."""
+    all engines, a forward pass is the whole one."""
     if fault := lacks_more(name, whole, holds, lambda op: op.endswith(BACKWARD)):
         return fault
-    if name in (NO_INPUT, NO_UPDATE, REDUCTION, IN_ONE_CALL) and holds.bytes_added_up != whole.bytes_added_up:
-        return f"it adds up {holds.bytes_added_up:,} bytes where the whole step adds up {whole.bytes_added_up:,}"
     forward = Counter({op: count for op, count in whole.work.items() if not op.endswith(BACKWARD)})
     if name == FORWARD and holds.work != forward:
         return f"it computes {in_words(holds.work)} where the whole step's forward pass computes {in_words(forward)}"

@@ -24,7 +24,7 @@ from tests.preloaded import handed_in
 
 WORK = Counter({"MatMul": 12, "ReluGrad": 4})
 REDUCED = Counter({"CollectiveReduceV2[ring]": 2})
-STEP = Holds(WORK, REDUCED, 8, flops=1_000)
+STEP = Holds(WORK, REDUCED, 8, bytes_added_up=800, flops=1_000)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ STEP = Holds(WORK, REDUCED, 8, flops=1_000)
     [
         ("no_input", STEP),
         ("no_reduction", Holds(WORK, Counter(), 8)),
-        ("no_update", Holds(WORK, REDUCED, 0)),
+        ("no_update", Holds(WORK, REDUCED, 0, bytes_added_up=800)),
         ("forward_backward", Holds(WORK, Counter(), 0)),
         ("forward", Holds(Counter({"MatMul": 4}), Counter(), 0)),
         ("forward", Holds(Counter({"MatMul": 4, "StopGradient": 2}), Counter(), 0)),
         ("empty", Holds(Counter(), Counter(), 0)),
-        ("reduction", Holds(Counter(), REDUCED, 0)),
+        ("reduction", Holds(Counter(), REDUCED, 0, bytes_added_up=800)),
         ("in_one_call", replace(STEP, flops=None)),
         ("barrier", Holds(WORK, Counter(), 8, collectives=1)),
         ("barrier", Holds(WORK, Counter({"CollectiveReduceV2[ring]": 1}), 8, bytes_added_up=4, collectives=1)),
@@ -54,13 +54,17 @@ def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: 
         ("no_reduction", STEP, "it still reduces, by 2 CollectiveReduceV2"),
         ("no_reduction", Holds(WORK, Counter(), 4), "it changes variables 4 times where the whole step does 8 times"),
         ("no_update", STEP, "it changes variables 8 times, no fewer"),
+        ("no_input", replace(STEP, bytes_added_up=400), "it adds up 400 bytes where the whole step adds up 800"),
+        ("in_one_call", replace(STEP, bytes_added_up=1_600), "it adds up 1,600 bytes"),
+        ("no_update", Holds(WORK, REDUCED, 0, bytes_added_up=4), "it adds up 4 bytes"),
+        ("reduction", Holds(Counter(), REDUCED, 0, bytes_added_up=9_000), "it adds up 9,000 bytes"),
         ("no_input", replace(STEP, flops=900), "its products take 900 operations where the whole step's take 1,000"),
         ("no_update", Holds(Counter({"MatMul": 8}), REDUCED, 0), "it computes 8 MatMul where the whole step computes"),
         ("forward_backward", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
         ("forward", Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
         ("empty", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul"),
-        ("reduction", Holds(WORK, REDUCED, 0), "it computes 12 MatMul"),
-        ("in_one_call", Holds(WORK, REDUCED, 16), "it changes variables 16 times where the whole step does 8 times"),
+        ("reduction", Holds(WORK, REDUCED, 0, bytes_added_up=800), "it computes 12 MatMul"),
+        ("in_one_call", replace(STEP, changes=16), "it changes variables 16 times where the whole step does 8 times"),
         ("barrier", Holds(WORK, REDUCED, 8, bytes_added_up=400, collectives=2), "it still reduces, by 2 Collective"),
         ("barrier", Holds(WORK, Counter(), 8), "no replica waits for another"),
         ("reduction", Holds(Counter(), Counter({"AddN": 2}), 0), "it reduces by 2 AddN where the whole step"),
