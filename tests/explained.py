@@ -1,7 +1,9 @@
 """Runs of `explain` with known truth: how long each arm takes of the whole step, block by block."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from harness.analysis.explain import Explanation
 from harness.record import Run
 from harness.record.cluster import AsynchronousUpdates
 from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
@@ -61,8 +63,8 @@ def explain_run(
             if passed and name == "whole":
                 updates = AsynchronousUpdates(scheduled=100, applied=100, staleness=dict(passed))
                 record = record.model_copy(update={"updates": updates})
-            if traced and name == "whole" and not block:
-                profile = TraceRecord(path="traces/one", steps=5, bytes=1, parts=dict(traced))
+            if traced is not None and name == "whole" and not block:
+                profile = TraceRecord(path="traces/one", steps=5, bytes=1, parts=dict(traced) or None)
                 record = record.model_copy(update={"trace": profile})
             trials.append(computing(record, *computes) if computes else record)
     family = FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone.cell_id, at_once=at_once)
@@ -74,3 +76,14 @@ def explain_run(
         plans=[PlanRecord.sealed(1, 1, [[names]] * len(noise))],
         explain=ExplainPlan(families=[family], blocks=max(2, len(noise))),
     )
+
+
+def with_parts(found: Explanation, **ends: tuple[float, float, float]) -> Explanation:
+    """The same with these parts' values and intervals (value, low, high)."""
+    parts = [
+        replace(part, value=ends[part.name][0], low=ends[part.name][1], high=ends[part.name][2])
+        if part.name in ends
+        else part
+        for part in found.parts
+    ]
+    return replace(found, parts=tuple(parts))

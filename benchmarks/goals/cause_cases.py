@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from common import interval
 
-from harness.analysis.explain import part_weights
+from harness.analysis.parts import part_weights
 from harness.record.explain import (
     ALONE,
     BARRIER,

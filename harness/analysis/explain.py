@@ -1,96 +1,28 @@
 """Where a step's time goes: what each part of it takes, what binds it, and how much there is to win.
 
 `docs/protocol.md#parts-of-a-step` has the formulas. In block b an arm x takes r_x = t_x / t_whole of the whole step,
-both measured alive together; a part is a sum of such ratios, one value a block, and its interval is Student's t over
-blocks.
+both of one group, alive together; a part is a sum of such ratios, one value a block, and its interval is Student's t
+over blocks.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean, t_quantile
 from harness.analysis.estimates.verdict import fewest_after
+from harness.analysis.parts import IN_TRACE, WITHIN, PartName, PartWeights, left_by, part_weights
 from harness.analysis.summary import JUDGED
 from harness.analysis.workers import WorkerTimes, step_times
-from harness.record.explain import (
-    ALONE,
-    BARRIER,
-    EMPTY,
-    FORWARD,
-    FORWARD_BACKWARD,
-    IN_ONE_CALL,
-    NO_INPUT,
-    NO_PULL,
-    NO_PUSH,
-    NO_REDUCTION,
-    NO_UPDATE,
-    REDUCTION,
-    WHOLE,
-    ExplainPlan,
-    FamilyRecord,
-)
+from harness.record.explain import IN_ONE_CALL, NO_PULL, STEPS_A_CALL, WHOLE, ExplainPlan, FamilyRecord
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.spec.cell import Cell
 
-PartName = Literal[
-    "input",
-    "communication",
-    "update",
-    "pull",
-    "push",
-    "dispatch",
-    "contention",
-    "compute",
-    "unexplained",
-    "forward",
-    "backward",
-    "hidden",
-    "wait",
-    "host",
-    "rest",
-]
-PartWeights = Mapping[str, float]
-PARTS: Mapping[PartName, PartWeights] = {
-    "input": {WHOLE: 1, NO_INPUT: -1},
-    "communication": {WHOLE: 1, NO_REDUCTION: -1},
-    "update": {WHOLE: 1, NO_UPDATE: -1},
-    "dispatch": {EMPTY: 1},
-    "contention": {FORWARD_BACKWARD: 1, ALONE: -1},
-    "compute": {ALONE: 1, EMPTY: -1},
-}
-"""How much of each arm's time makes a part. All of them and `unexplained` are the whole step."""
-OF_SERVERS: Mapping[PartName, PartWeights] = {
-    "input": PARTS["input"],
-    "pull": {WHOLE: 1, NO_PULL: -1},
-    "push": {WHOLE: 1, NO_PUSH: -1},
-    "dispatch": {EMPTY: 1},
-    "contention": {FORWARD_BACKWARD: 1, ALONE: -1},
-    "compute": {ALONE: 1, EMPTY: -1},
-}
-"""The same of an update that a worker makes to parameter servers; `ALONE` is shared by the workers there are."""
-WITHIN: Mapping[PartName, PartWeights] = {
-    "forward": {FORWARD: 1, EMPTY: -1},
-    "backward": {FORWARD_BACKWARD: 1, FORWARD: -1},
-    "hidden": {REDUCTION: 1, EMPTY: -1, WHOLE: -1, NO_REDUCTION: 1},
-    "wait": {BARRIER: 1, NO_REDUCTION: -1},
-    "host": {NO_INPUT: 1, IN_ONE_CALL: -1},
-}
-"""What dispatch, contention and compute together are made of in the order of time; and what the sums of gradients take
-by themselves, less what the step waits for, which runs behind those three. Where it is below 0 replicas wait for each
-other longer than the sums take. `wait` is within communication, `host` beside dispatch."""
-IN_TRACE: Mapping[PartName, PartWeights] = {
-    "compute": {FORWARD_BACKWARD: 1, EMPTY: -1},
-    "update": PARTS["update"],
-    "communication": PARTS["communication"],
-    "input": PARTS["input"],
-}
-"""What a trace tells, too, by the names it has there, and how much of each arm's time that is; `rest` is what these
-leave of the step."""
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""
+MOST_TRIALS = 100
+"""No more are advised."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +33,8 @@ class StepPart:
     value: float
     low: float | None
     high: float | None
+    blocks: int = 0
+    """That it was measured in."""
 
     @property
     def counts(self) -> bool:
@@ -116,6 +50,16 @@ class StepPart:
     def may_count(self) -> bool:
         """Whether its interval reaches a share that binds."""
         return self.high is None or self.high >= COUNTS
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether its interval reaches so far below 0 that parts which count may overlap."""
+        return self.low is None or self.low <= -COUNTS
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether its whole interval lies there."""
+        return self.high is not None and self.high <= -COUNTS
 
     @property
     def most_gain(self) -> float | None:
@@ -145,12 +89,15 @@ class Explanation:
 
     cell: Cell
     blocks: int
-    """Blocks in which all arms were measured."""
+    """Blocks in which all arms of `parts` were measured."""
+    of_blocks: int
+    """All that were begun."""
     step_time_s: float | None
     """Of the whole step, the geometric mean over these blocks."""
     parts: tuple[StepPart, ...]
     """In the order of PARTS and then `unexplained`; empty where no block is complete."""
     within: tuple[StepPart, ...]
+    """Each of those of these blocks that have its arms."""
     lacking: Mapping[str, str]
     """Arms that give nothing, and why."""
     untold: Mapping[PartName, tuple[str, ...]]
@@ -161,6 +108,10 @@ class Explanation:
     other."""
     traced: tuple[TracedPart, ...] = ()
     """Of one trial that was profiled; empty where none was, or its profile cannot be read so."""
+    profiled: bool = False
+    """Whether a trial was."""
+    calls_are_free: bool = False
+    """Whether several steps in one call have shown that calling each costs the step less than COUNTS."""
     slow_workers: tuple[WorkerTimes, ...] = ()
     """Those that are always slower than the fastest, which the others wait for: no arm can leave that out, since each
     takes as long as its slowest worker."""
@@ -178,37 +129,92 @@ class Explanation:
         that surely counts stands against it."""
         if not self.judged:
             return "not_judged"
-        overheads = [share for share in self.parts if share.name not in ("compute", "unexplained")]
+        overheads = self.overheads
         if not overheads or any(share.low is None for share in overheads):
             return "undecided"
-        binding = sorted((share for share in overheads if share.counts), key=lambda share: -share.value)
-        hidden = bool(self.untold) or self.part("unexplained").may_count
-        if hidden and not any(share.surely_counts for share in binding):
+        binding = [share for share in overheads if share.counts]
+        not_told = [share for share in overheads if share.may_count and not share.counts]
+        if self.hidden and not any(share.surely_counts for share in binding):
             return "undecided"
         if not binding:
-            return "undecided" if any(share.may_count for share in overheads) else "compute"
+            return "undecided" if not_told else "compute"
         first, rest = binding[0], binding[1:]
-        if all(share.high is not None and first.low is not None and share.high < first.low for share in rest):
-            return str(first.name)
-        return "mixed"
+        if not all(_above(first, share) for share in rest):
+            return "mixed"
+        return str(first.name) if all(_above(first, share) for share in not_told) else "undecided"
+
+    @property
+    def overheads(self) -> list[StepPart]:
+        """The parts that may bind a step which computes, the largest first."""
+        never = {"compute", "unexplained", *(share.name for share in self.free)}
+        return sorted((share for share in self.parts if share.name not in never), key=lambda share: -share.value)
+
+    @property
+    def free(self) -> list[StepPart]:
+        """Dispatch that may be a share that binds, and costs the step less."""
+        return [s for s in self.parts if s.name == "dispatch" and s.may_count and self.calls_are_free]
+
+    @property
+    def binding(self) -> StepPart | None:
+        """The part that binds the step, or takes the most of it where several do; None where that is not decided."""
+        bound = self.bound_by
+        if bound == "mixed":
+            return next(share for share in self.overheads if share.counts)
+        return next((share for share in self.parts if share.name == bound), None)
+
+    def gain_without(self, share: StepPart) -> float | None:
+        """`most_gain` of a part that may bind the step, None of another: no step is without it, or it costs nothing."""
+        return share.most_gain if share in self.overheads else None
+
+    @property
+    def hiding(self) -> list[StepPart]:
+        """What may hide a part that binds: much that is unexplained, or less than nothing, for then parts overlap and
+        some time is counted twice."""
+        rest = [share for share in self.parts if share.name == "unexplained" and (share.may_count or share.may_overlap)]
+        return rest + [share for share in self.parts if share.name != "unexplained" and share.overlaps]
+
+    @property
+    def hidden(self) -> bool:
+        """Whether something that is not known may bind the step."""
+        return bool(self.untold or self.hiding)
 
     @property
     def open_parts(self) -> list[StepPart]:
         """Those of which more blocks could tell whether they bind, or hide what does, the largest first."""
-        able = (share for share in self.parts if share.name != "compute" and share.may_count)
-        known = (share for share in able if share.name != "unexplained" or not share.surely_counts)
-        return sorted(known, key=lambda share: -share.value)
+        able = [share for share in self.overheads if share.may_count and not self._settled(share)]
+        able += [s for s in self.hiding if s.name == "unexplained" and not (s.surely_counts or s.overlaps)]
+        return sorted(able, key=lambda share: -share.value)
+
+    def _settled(self, share: StepPart) -> bool:
+        return share.surely_counts if self.hidden else share.counts
+
+    def blocks_for(self, share: StepPart) -> int | None:
+        """Blocks that would tell of one of `open_parts`, were it to keep its value and to scatter as it does; None
+        beyond MOST_TRIALS, and where one block tells no scatter."""
+        if share.low is None or share.high is None or self.blocks < 2:
+            return None
+        lasting = any(s.name != "unexplained" or abs(s.value) >= COUNTS for s in self.hiding) or bool(self.untold)
+        wanted = abs(COUNTS - (abs(share.value) if share.name == "unexplained" else share.value))
+        if share.name != "unexplained" and share.value >= COUNTS and not lasting:
+            wanted = share.value
+        deviation = (share.high - share.low) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
+        found = fewest_after(self.blocks, lambda count: t_quantile(count - 1) * deviation / math.sqrt(count) < wanted)
+        return found if found is not None and found <= MOST_TRIALS else None
 
     @property
     def blocks_needed(self) -> int | None:
-        """Blocks with which each of `open_parts` would be known to ±COUNTS, were they to scatter as these do; None
-        where one block tells no scatter, and beyond 1,000."""
-        ends = [(share.low, share.high) for share in self.open_parts]
-        widths = [high - low for low, high in ends if low is not None and high is not None]
-        if self.blocks < 2 or not widths:
-            return None
-        deviation = max(widths) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
-        return fewest_after(self.blocks, lambda count: t_quantile(count - 1) * deviation / math.sqrt(count) <= COUNTS)
+        """Blocks that would tell of all `open_parts`; None where nobody knows, or one of them is too near COUNTS."""
+        needed = [self.blocks_for(share) for share in self.open_parts]
+        return max((count for count in needed if count is not None), default=None) if None not in needed else None
+
+    @property
+    def too_near(self) -> list[StepPart]:
+        """Those of `open_parts` of which no number of blocks tells that anybody would measure."""
+        return [s for s in self.open_parts if self.blocks > 1 and self.blocks_for(s) is None]
+
+
+def _above(one: StepPart, other: StepPart) -> bool:
+    return one.low is not None and other.high is not None and other.high < one.low
 
 
 def explanations_of(run: Run) -> tuple[Explanation, ...]:
@@ -223,29 +229,42 @@ def explanations_of(run: Run) -> tuple[Explanation, ...]:
 def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequence[TrialRecord]) -> Explanation:
     own = [trial for trial in trials if plan.family(trial.block) == family and trial.status != "interrupted"]
     lacking = {name: reason for name in family.arms if (reason := _lacks([t for t in own if t.side == name]))}
-    there = [name for name in family.arms if name not in lacking]
-    blocks = [times for times in _times(own) if set(there) <= times.keys()]
-    ratios = [{name: times[name] / times[WHOLE] for name in there} for times in blocks] if WHOLE in there else []
+    there = {name for name in family.arms if name not in lacking}
     has = part_weights(family)
-    parts = {name: weights for name, weights in has.items() if set(weights) <= set(there)}
+    parts = {name: weights for name, weights in has.items() if weights.keys() <= there}
     untold = [name for name in has if name not in parts and name != "unexplained" and name not in WITHIN]
-    shares = (
-        tuple(_share(name, [_sum(weights, ratio) for ratio in ratios]) for name, weights in parts.items())
-        if ratios
-        else ()
-    )
+    if untold:
+        parts.pop("unexplained", None)  # there are arms that it does not need, and the parts of which it is then not
+    needed = {arm for name, weights in parts.items() if name not in WITHIN for arm in weights}
+    ratios = _ratios(own) if WHOLE in there else {}
+    blocks = {block: of for block, of in ratios.items() if needed <= of.keys()}
+    shares = [_share(name, values) for name, of in parts.items() if (values := _values(of, blocks.values()))]
+    within = [share for share in shares if share.name in WITHIN]
+    whole = [trial for trial in own if trial.side == WHOLE and trial.measured]
+    steps = [math.log(trial.step_time_s) for trial in whole if trial.block in blocks and trial.step_time_s]
     return Explanation(
         cell=cell,
-        blocks=len(ratios),
-        step_time_s=math.exp(math.fsum(math.log(times[WHOLE]) for times in blocks) / len(blocks)) if ratios else None,
+        blocks=len(blocks),
+        of_blocks=len({trial.block for trial in own}),
+        step_time_s=math.exp(math.fsum(steps) / len(steps)) if steps else None,
         parts=tuple(share for share in shares if share.name not in WITHIN),
-        within=tuple(share for share in shares if share.name in WITHIN),
+        within=tuple(within),
         lacking=lacking,
         untold={name: tuple(arm for arm in has[name] if arm not in there) for name in untold},
-        staleness=_staleness(whole := [trial for trial in own if trial.side == WHOLE and trial.measured]),
-        traced=tuple(_traced(family, there, ratios, whole)),
+        staleness=_staleness(whole),
+        traced=tuple(_traced(family, blocks.values(), whole)),
+        profiled=any(trial.trace is not None and trial.trace.path is not None for trial in whole),
+        calls_are_free=_calls_are_free(within, [trial for trial in own if trial.side == IN_ONE_CALL]),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
+
+
+def _calls_are_free(within: Sequence[StepPart], in_one_call: Sequence[TrialRecord]) -> bool:
+    """By `host`, which lacks what is left of the calls: one for each STEPS_A_CALL steps of a window."""
+    counts = [trial.windows.steps_per_window for trial in in_one_call if trial.measured and trial.windows is not None]
+    left = max((-(-count // STEPS_A_CALL) / count for count in counts), default=1.0)
+    ends = [share.high for share in within if share.name == "host"]
+    return any(high is not None and high < COUNTS * (1 - left) for high in ends)
 
 
 def _slow_workers(whole: Sequence[TrialRecord]) -> tuple[WorkerTimes, ...]:
@@ -254,74 +273,57 @@ def _slow_workers(whole: Sequence[TrialRecord]) -> tuple[WorkerTimes, ...]:
 
 
 def _traced(
-    family: FamilyRecord, there: Sequence[str], ratios: Sequence[Mapping[str, float]], whole: Sequence[TrialRecord]
+    family: FamilyRecord, ratios: Collection[Mapping[str, float]], whole: Sequence[TrialRecord]
 ) -> Iterator[TracedPart]:
     """Each part that both tell. Where replicas add up by ops that no profile can tell from others, that is the input
     alone."""
     seconds = next((trial.trace.parts for trial in whole if trial.trace is not None and trial.trace.parts), None)
-    if seconds is None or not ratios:
+    if seconds is None:
         return
     apart = family.alone is None or "communication" in seconds
     weights = {name: of for name, of in IN_TRACE.items() if name in seconds and (apart or name == "input")}
     if apart and "rest" in seconds:
-        weights["rest"] = _left_by(weights.values())
+        weights["rest"] = left_by(weights.values())
     for name, of in weights.items():
-        if set(of) <= set(there):
-            by_arms = _share(name, [_sum(of, ratio) for ratio in ratios])
-            yield TracedPart(by_arms, seconds[name] / math.fsum(seconds.values()), seconds[name])
+        if values := _values(of, ratios):
+            yield TracedPart(_share(name, values), seconds[name] / math.fsum(seconds.values()), seconds[name])
 
 
 def _lacks(trials: Sequence[TrialRecord]) -> str | None:
-    """Why an arm gives nothing: it was wrong once, or failed no less often than it was measured. None where it does."""
+    """Why an arm gives nothing: it was wrong once, was given up at last, or failed no less often than it was measured.
+    None where it does."""
     failed = [trial for trial in trials if not trial.measured]
     wrong = [trial for trial in failed if trial.status == "wrong_result"]
-    if not wrong and (not failed or len(failed) < len(trials) / 2):
+    given_up = any(trial.status == "unsupported" and not trial.may_pass for trial in trials[-1:])
+    if not (wrong or given_up) and (not failed or len(failed) < len(trials) / 2):
         return None
     last = (wrong or failed)[-1]
     return f"{last.status}: {last.reason}"
 
 
-def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
-    """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
-    served = NO_PULL in family.arms
-    parts: dict[PartName, PartWeights] = dict(OF_SERVERS if served else PARTS)
-    if family.alone is None:
-        parts.pop("communication", None)
-        del parts["contention"]
-        parts["compute"] = {FORWARD_BACKWARD: 1, EMPTY: -1}
-    elif family.at_once > 1:
-        parts["contention"] = {FORWARD_BACKWARD: 1, ALONE: -1 / family.at_once}
-        parts["compute"] = {ALONE: 1 / family.at_once, EMPTY: -1}
-    parts["unexplained"] = _left_by(parts.values())
-    lacking = {NO_REDUCTION, REDUCTION, BARRIER, IN_ONE_CALL} - set(family.arms)
-    return parts | {name: weights for name, weights in WITHIN.items() if not lacking & weights.keys()}
-
-
-def _left_by(parts: Iterable[PartWeights]) -> PartWeights:
-    """What parts leave of the whole step."""
-    rest: dict[str, float] = {WHOLE: 1.0}
-    for weights in parts:
-        for arm, weight in weights.items():
-            rest[arm] = rest.get(arm, 0.0) - weight
-    return {arm: weight for arm, weight in rest.items() if weight}
-
-
-def _times(trials: Sequence[TrialRecord]) -> list[dict[str, float]]:
-    """Seconds a step of each arm, block by block; of a block that ran again, the later group's."""
-    found: dict[int, dict[str, float]] = {}
+def _ratios(trials: Sequence[TrialRecord]) -> dict[int, dict[str, float]]:
+    """What each arm takes of the whole step of its own group, block by block; of several groups that have the arm, and
+    of a block that ran again, the later one's."""
+    groups: dict[tuple[int, str], dict[str, float]] = {}
     for trial in sorted(trials, key=lambda trial: (trial.block, trial.attempt)):
         if trial.measured and trial.side is not None and trial.step_time_s:
-            found.setdefault(trial.block, {})[trial.side] = trial.step_time_s
-    return [times for times in found.values() if WHOLE in times]
+            groups.setdefault((trial.block, trial.group), {})[trial.side] = trial.step_time_s
+    found: dict[int, dict[str, float]] = {}
+    for (block, _), times in groups.items():
+        if WHOLE in times:
+            found.setdefault(block, {}).update({arm: time / times[WHOLE] for arm, time in times.items()})
+    return found
 
 
-def _sum(weights: PartWeights, ratio: Mapping[str, float]) -> float:
-    return math.fsum(weight * ratio[arm] for arm, weight in weights.items())
+def _values(weights: PartWeights, ratios: Iterable[Mapping[str, float]]) -> list[float]:
+    """What they add up to, of each block that has all of their arms."""
+    having = (ratio for ratio in ratios if weights.keys() <= ratio.keys())
+    return [math.fsum(weight * ratio[arm] for arm, weight in weights.items()) for ratio in having]
 
 
 def _share(name: PartName, values: Sequence[float]) -> StepPart:
     mean = _mean(values)
-    return StepPart(name, mean.value, mean.low, mean.high)
+    return StepPart(name, mean.value, mean.low, mean.high, len(values))
 
 
 def _staleness(trials: Sequence[TrialRecord]) -> Interval | None:
@@ -340,4 +342,4 @@ def _mean(values: Sequence[float]) -> Interval:
     return Interval(mean.mean, mean.mean - half, mean.mean + half, method="t", count=len(values))
 
 
-__all__ = ["COUNTS", "PARTS", "WITHIN", "Explanation", "StepPart", "TracedPart", "explanations_of", "part_weights"]
+__all__ = ["COUNTS", "MOST_TRIALS", "Explanation", "StepPart", "TracedPart", "explanations_of"]

@@ -5,11 +5,12 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from harness.analysis.explain import Explanation, PartName, StepPart
-from harness.record.explain import WHOLE
+from harness.analysis.explain import Explanation, StepPart
+from harness.analysis.parts import PartName
+from harness.record.explain import STEPS_A_CALL, WHOLE
 from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
@@ -18,8 +19,6 @@ MORE_AHEAD = 8
 """Batches ahead where a step waits for its input: four times the default."""
 MORE_ON_DEVICE = 4
 """And on a device that has memory of its own."""
-STEPS_A_CALL = 10
-"""Where calling the step takes time: a tenth of it is left."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
 
@@ -42,12 +41,12 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
     binds nobody knows how much there is to win: its levers come last. A cell whose whole step was not measured
     has none.
     """
-    of_cells = [(_in_question(one), trained(one.cell), one) for one in found if WHOLE not in one.lacking]
+    of_cells = [(_in_question(one), trained(one.cell), useless_keys(one)) for one in found if WHOLE not in one.lacking]
     of_cells.sort(key=lambda of: -max(map(_gain, of[0]), default=0.0))
     levers: dict[Lever, None] = {}
-    for parts, cell, one in of_cells:
-        known = [(part.name, _of_part(part.name, cell, catalogue_for(cell))) for part in parts]
-        texts = [[(name, text) for text in settings if not _gains_nothing(text, one)] for name, settings in known]
+    for parts, cell, useless in of_cells:
+        catalogue = catalogue_for(cell)
+        texts = [[(part.name, text) for text in _of_part(part.name, cell, catalogue, useless)] for part in parts]
         once: dict[str, str] = {}
         for name, text in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*texts))):
             once.setdefault(text, name)
@@ -55,27 +54,27 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
     return list(levers)
 
 
-def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+def useless_keys(found: Explanation) -> Set[str]:
+    """Keys of levers that its arms have tried already, and of which it has nothing to win."""
+    return {"steps_per_execution"} if found.calls_are_free else frozenset()
+
+
+def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str]) -> Iterator[str]:
     """The levers of a part that the cell's engine knows what to do with."""
     for known in LEVERS[part]:
         for setting in known.settings(cell, catalogue):
-            if _knows(catalogue, setting.partition("=")[0]):
+            key = setting.partition("=")[0]
+            if _knows(catalogue, key) and key not in useless:
                 yield setting
 
 
-def _gains_nothing(setting: str, found: Explanation) -> bool:
-    """Whether an arm has shown that a setting wins less than what counts: what several steps a call save of the host is
-    measured."""
-    several = setting.startswith("steps_per_execution=")
-    return several and any(part.name == "host" and not part.may_count for part in found.within)
-
-
-def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue) -> str:
+def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str] = frozenset()) -> str:
     """What may make a part of the cell's step smaller, in words that follow `Try`; empty where that is nothing."""
     told = []
     for known in LEVERS[part]:
         keys = {setting.partition("=")[0] for setting in known.settings(cell, catalogue)}
-        if any(_knows(catalogue, key) for key in ({known.key} if known.key else keys)):
+        named = {known.key} if known.key and known.fits(cell, catalogue) else keys
+        if any(_knows(catalogue, key) for key in named - useless):
             told.append(known.words)
     *most, last = told or [""]
     return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}" if most else last
@@ -87,13 +86,12 @@ def _knows(catalogue: Catalogue, key: str) -> bool:
 
 def _in_question(found: Explanation) -> list[StepPart]:
     """The parts whose levers are worth a try, the most to win first."""
-    overheads = [part for part in found.parts if part.name not in ("compute", "unexplained")]
     match found.bound_by:
         case "undecided":
             untold = [StepPart(name, math.nan, None, None) for name in found.untold if name != "compute"]
-            parts = [part for part in overheads if part.may_count] + untold
+            parts = [part for part in found.overheads if part.may_count] + untold
         case "mixed":
-            parts = [part for part in overheads if part.counts]
+            parts = [part for part in found.overheads if part.counts]
         case bound:
             parts = [part for part in found.parts if part.name == bound]
     return sorted(parts, key=lambda part: -_gain(part))
@@ -117,7 +115,9 @@ class KnownLever:
     """What the report says of it."""
     settings: ToTry = lambda _cell, _catalogue: iter(())
     key: str = ""
-    """Of one that is told of every cell whose engine knows the key; empty is told where there is something to try."""
+    """Of one that is told of every cell that it fits and whose engine knows the key; empty is told where there is
+    something to try."""
+    fits: Callable[[TrainingCell, Catalogue], bool] = lambda _cell, _catalogue: True
 
 
 def _cached(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
@@ -183,13 +183,28 @@ def _xla(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
         yield "xla=true"
 
 
-def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
-    plain = cell.cross_device_op == "auto" and cell.packing == "default"
-    processes = catalogue.strategies[cell.strategy].replica_a_process or cell.replicas == 1
-    if cell.asynchronous or (processes and (cell.workers > 3 or (cell.workers > 1 and plain))):
+def _of_workers(cell: TrainingCell, catalogue: Catalogue) -> bool:
+    """Whether its replicas become fewer by its workers."""
+    return cell.asynchronous or catalogue.strategies[cell.strategy].replica_a_process or cell.replicas == 1
+
+
+def _of_replicas(cell: TrainingCell, catalogue: Catalogue) -> bool:
+    return not _of_workers(cell, catalogue)
+
+
+def _fewer_workers(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    if _of_workers(cell, catalogue) and (cell.asynchronous or _can_be_half(cell.workers, cell)):
         yield f"workers={cell.workers // 2}"
-    elif cell.replicas > 3 or (cell.replicas > 1 and plain):
+
+
+def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    if _of_replicas(cell, catalogue) and _can_be_half(cell.replicas, cell):
         yield f"replicas={cell.replicas // 2}"
+
+
+def _can_be_half(count: int, cell: TrainingCell) -> bool:
+    """Where one is left, nothing may say how several add up."""
+    return count > 3 or (count > 1 and cell.cross_device_op == "auto" and cell.packing == "default")
 
 
 def _more_servers(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
@@ -240,7 +255,8 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
         *_ONE_PROGRAM,
     ),
     "contention": (
-        KnownLever("fewer replicas", _fewer_replicas, key="workers"),
+        KnownLever("fewer workers", _fewer_workers, key="workers", fits=_of_workers),
+        KnownLever("fewer replicas", _fewer_replicas, key="workers", fits=_of_replicas),
         KnownLever("more cores for each", key="workers"),
     ),
     "compute": (

@@ -22,6 +22,8 @@ IN_ONE_CALL = "in_one_call"
 NO_PULL = "no_pull"
 NO_PUSH = "no_push"
 ALONE = "alone"
+STEPS_A_CALL = 10
+"""Of `IN_ONE_CALL`, as many as there are where a window has fewer."""
 INSTRUMENTS: Mapping[str, str] = {
     NO_INPUT: "the whole step on batches that lie on the devices already",
     NO_REDUCTION: "each replica applies its own gradients",

@@ -15,13 +15,12 @@ from harness.record.explain import (
     NO_UPDATE,
     REDUCTION,
 )
+from harness.record.explain import STEPS_A_CALL as STEPS_A_CALL  # an engine's instruments make as many
 
 ONE_NUMBER = 4
 """Its bytes, in float32."""
 READ_INPUT = (NO_REDUCTION, NO_UPDATE, BARRIER)
 """Instruments that have batches of the input; the others have the gate's, which lie on the devices."""
-STEPS_A_CALL = 10
-"""Of the instrument that makes several steps in one call, where a window has as many."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """Where a step's time goes: parts that add up, what binds the step, and what cannot be told."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
-from harness.analysis.explain import COUNTS, explanations_of
+from harness.analysis.estimates.intervals import t_quantile
+from harness.analysis.explain import COUNTS, MOST_TRIALS, Explanation, explanations_of
 from harness.errors import UsageError
+from harness.record import Run
 from harness.record.explain import ExplainPlan
-from tests.comparisons import sweep_run
-from tests.explained import RATIOS, STEADY, explain_run
+from harness.record.trial import TrialRecord
+from tests.comparisons import scaled, sweep_run
+from tests.explained import RATIOS, STEADY, explain_run, with_parts
 
 PLAIN = dict.fromkeys(["whole", "no_input", "no_reduction", "no_update"], 1.0)
 COMPUTES = PLAIN | {"forward_backward": 1.0, "forward": 0.3, "empty": 0.02, "alone": 0.98}
@@ -94,6 +97,60 @@ def test_two_parts_of_which_neither_is_clearly_larger_are_called_mixed() -> None
     assert found.bound_by == "mixed"
 
 
+def test_a_part_that_counts_is_no_verdict_beside_one_of_which_nobody_knows_whether_it_takes_more() -> None:
+    [found] = explanations_of(explain_run(COMPUTES))
+    certain = with_parts(found, input=(0.12, 0.118, 0.122))
+    assert certain.bound_by == "input"
+    beside = with_parts(certain, communication=(0.16, -0.007, 0.327))
+    assert beside.bound_by == "undecided"
+    assert [part.name for part in beside.open_parts] == ["communication"]
+    assert with_parts(certain, communication=(0.08, 0.043, 0.117)).bound_by == "input"
+    assert with_parts(certain, communication=(0.08, 0.042, 0.118)).bound_by == "undecided"
+    assert with_parts(certain, communication=(0.16, 0.007, 0.313)).bound_by == "mixed"
+
+
+def test_parts_that_overlap_by_a_tenth_leave_undecided_what_binds_the_step() -> None:
+    [found] = explanations_of(explain_run(COMPUTES | {"forward_backward": 1.45, "alone": 1.43}))
+    assert found.part("unexplained").value == pytest.approx(-0.45, abs=0.01)
+    assert found.bound_by == "undecided"
+    assert found.open_parts == []
+    [computes] = explanations_of(explain_run(COMPUTES))
+    assert with_parts(computes, unexplained=(-0.02, -0.099, 0.08)).bound_by == "compute"
+    reaches = with_parts(computes, unexplained=(-0.02, -0.1, 0.08))
+    assert reaches.bound_by == "undecided"
+    assert [part.name for part in reaches.open_parts] == ["unexplained"]
+
+
+def test_a_part_that_is_below_0_by_a_tenth_beyond_doubt_hides_what_binds_the_step() -> None:
+    [found] = explanations_of(explain_run(COMPUTES))
+    assert with_parts(found, input=(-0.1, -0.3, -0.09)).bound_by == "compute"
+    below = with_parts(found, input=(-0.2, -0.3, -0.1))
+    assert below.bound_by == "undecided"
+    assert with_parts(below, communication=(0.3, 0.2, 0.4)).bound_by == "communication"
+
+
+CALLED: Mapping[str, float] = COMPUTES | {"empty": 0.3, "in_one_call": 0.97}
+"""Calling it takes 30 % by itself, and several steps in one call save 3 %."""
+
+
+def test_dispatch_does_not_bind_a_step_that_several_in_one_call_make_no_faster() -> None:
+    [found] = explanations_of(explain_run(CALLED))
+    assert found.part("dispatch").value == pytest.approx(0.3, abs=0.01)
+    assert found.bound_by == "compute"
+    assert found.gain_without(found.part("dispatch")) is None
+    [faster] = explanations_of(explain_run({**CALLED, "in_one_call": 0.7}))
+    assert faster.bound_by == "dispatch"
+    assert faster.gain_without(faster.part("dispatch")) == pytest.approx(1 / 0.7, abs=0.02)
+
+
+def test_windows_of_one_step_tell_nothing_of_several_in_one_call() -> None:
+    def of_one_step(trial: TrialRecord) -> TrialRecord:
+        assert trial.windows is not None
+        return trial.model_copy(update={"windows": trial.windows.model_copy(update={"steps_per_window": 1})})
+
+    assert explanations_of(changed(explain_run(CALLED), of_one_step))[0].bound_by == "dispatch"
+
+
 def test_a_step_of_which_no_other_part_takes_a_tenth_is_bound_by_its_computation() -> None:
     [found] = explanations_of(explain_run(COMPUTES))
     assert found.bound_by == "compute"
@@ -167,14 +224,14 @@ def test_an_instrument_that_could_not_be_built_is_named_and_the_rest_is_explaine
     assert found.lacking == {"empty": "unsupported: instrument 'empty': it computes 1 MatMul"}
     told = {part.name for part in found.parts}
     assert {"input", "communication", "update", "contention"} <= told
-    assert not told & {"dispatch", "compute"}
+    assert not told & {"dispatch", "compute", "unexplained"}
 
 
 @pytest.mark.parametrize("arm", ["empty", "whole"])
 def test_an_arm_that_failed_once_costs_a_block_and_no_part(arm: str) -> None:
     [found] = explanations_of(explain_run(crashed={arm: "no room"}, crashes=range(1, 2)))
     assert found.lacking == {}
-    assert found.blocks == len(STEADY) - 1
+    assert (found.blocks, found.of_blocks) == (len(STEADY) - 1, len(STEADY))
     assert found.part("dispatch").value == pytest.approx(0.05, abs=0.01)
 
 
@@ -182,6 +239,88 @@ def test_an_arm_that_failed_as_often_as_not_gives_nothing() -> None:
     [found] = explanations_of(explain_run(crashed={"empty": "no room"}, crashes=range(3)))
     assert found.lacking == {"empty": "unsupported: no room"}
     assert found.blocks == len(STEADY)
+
+
+def test_an_arm_of_no_part_costs_the_parts_no_block() -> None:
+    [found] = explanations_of(explain_run(crashed={"forward": "no room"}, crashes=range(2)))
+    assert (found.blocks, found.part("communication").blocks) == (len(STEADY), len(STEADY))
+    assert {part.name: part.blocks for part in found.within} == {"forward": 3, "backward": 3, "hidden": 5}
+
+
+def test_an_arm_that_was_given_up_is_lacking_and_costs_no_block() -> None:
+    [found] = explanations_of(explain_run(crashed={"empty": "it computes"}, crashes=range(3, 5)))
+    assert found.lacking == {"empty": "unsupported: it computes"}
+    assert (found.blocks, found.of_blocks) == (len(STEADY), len(STEADY))
+    may_pass = changed(
+        explain_run(crashed={"empty": "it is held"}, crashes=range(3, 5)),
+        lambda trial: trial.model_copy(update={"may_pass": not trial.measured}),
+    )
+    assert explanations_of(may_pass)[0].lacking == {}
+
+
+def changed(run: Run, change: Callable[[TrialRecord], TrialRecord]) -> Run:
+    return replace(run, trials=[change(trial) for trial in run.trials])
+
+
+def shares(run: Run) -> Mapping[str, float]:
+    [found] = explanations_of(run)
+    return {part.name: part.value for part in (*found.parts, *found.within)}
+
+
+def test_arms_that_memory_parted_are_held_against_the_whole_step_of_their_own_group() -> None:
+    run = explain_run()
+    parted = {"whole", "forward_backward", "empty", "alone"}
+    again = [scaled(trial, 1.5) for trial in run.trials if trial.block == 1 and trial.side in parted]
+    first = [trial for trial in run.trials if not (trial.block == 1 and trial.side in parted - {"whole"})]
+    second = [trial.model_copy(update={"group": "b1-parted"}) for trial in again]
+    assert shares(replace(run, trials=[*first, *second])) == pytest.approx(shares(run))
+
+
+def test_an_arm_that_fails_where_its_block_runs_again_is_held_against_the_step_that_it_ran_beside() -> None:
+    run = explain_run()
+    again = [
+        scaled(trial, 2).model_copy(update={"attempt": 2, "group": "b1-again"})
+        for trial in run.trials
+        if trial.block == 1 and trial.side != "empty"
+    ]
+    assert shares(replace(run, trials=[*run.trials, *again])) == pytest.approx(shares(run))
+
+
+def with_communication(ends: tuple[float, float, float]) -> Explanation:
+    [found] = explanations_of(explain_run(COMPUTES))
+    return with_parts(found, communication=ends)
+
+
+@pytest.mark.parametrize(
+    ("ends", "half_width"), [((0.07, 0.03, 0.11), 0.03), ((0.15, -0.01, 0.31), 0.15), ((-0.01, -0.2, 0.18), 0.11)]
+)
+def test_so_many_trials_are_named_that_an_interval_around_the_same_value_decides(
+    ends: tuple[float, float, float], half_width: float
+) -> None:
+    found = with_communication(ends)
+    assert found.bound_by == "undecided"
+    assert found.blocks_needed is not None
+
+    def half(count: int) -> float:
+        return (ends[2] - ends[0]) * t_quantile(count - 1) / t_quantile(4) * (5 / count) ** 0.5
+
+    assert half(found.blocks_needed) < half_width <= half(found.blocks_needed - 1)
+    assert found.too_near == []
+
+
+def test_of_a_part_too_near_a_tenth_no_number_of_trials_is_named() -> None:
+    near = with_communication((0.099, 0.06, 0.138))
+    assert near.bound_by == "undecided"
+    assert (near.blocks_needed, [part.name for part in near.too_near]) == (None, ["communication"])
+    assert MOST_TRIALS == 100
+
+
+def test_beside_what_stays_hidden_a_part_needs_all_of_its_interval_above_a_tenth() -> None:
+    wide = with_communication((0.25, -0.05, 0.55))
+    hidden = with_parts(wide, unexplained=(0.3, 0.25, 0.35))
+    assert wide.blocks_needed is not None
+    assert hidden.blocks_needed is not None
+    assert hidden.blocks_needed > wide.blocks_needed
 
 
 def test_a_part_is_told_by_an_interval_that_holds_the_truth_in_95_of_100_runs_and_a_fifth_shorter_would_not() -> None:

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.analysis.explain import Explanation, PartName, explanations_of
-from harness.analysis.levers import Lever, advice, levers_of
+from harness.analysis.explain import Explanation, explanations_of
+from harness.analysis.levers import Lever, advice, levers_of, useless_keys
+from harness.analysis.parts import PartName
 from harness.run.kinds.one_cell import one_cell
 from harness.run.kinds.tries import MOST_TRIES
 from harness.spec.cell import Cell, trained
@@ -83,6 +84,26 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
 def test_of_a_part_only_what_the_cell_does_not_have_yet_is_advised(part: PartName, words: str) -> None:
     cell = trained(explained(BOUND[part]).cell)
     assert advice(part, cell, catalogue_of("tensorflow")) == words
+
+
+def test_several_steps_a_call_are_neither_advised_nor_tried_where_they_made_the_step_no_faster() -> None:
+    free, slow = (explained(BOUND["update"] | {"in_one_call": share}) for share in (0.97, 0.6))
+    cell, catalogue = trained(free.cell), catalogue_of("tensorflow")
+    assert advice("update", cell, catalogue, useless_keys(free)) == (
+        "an optimizer that does less (--optimizer) or --xla"
+    )
+    assert "--steps-per-execution" in advice("update", cell, catalogue, useless_keys(slow))
+    assert [lever.setting for lever in levers(free)] == ["xla=true"]
+    assert "steps_per_execution=10" in [lever.setting for lever in levers(slow)]
+
+
+@pytest.mark.parametrize(("per_worker", "fewer"), [(1, "workers"), (2, "replicas")])
+def test_of_several_workers_with_a_replica_each_fewer_workers_are_advised_and_tried(
+    per_worker: int, fewer: str
+) -> None:
+    between = make_cell("multi_worker_mirrored", per_worker, workers=2)
+    assert advice("contention", between, catalogue_of("tensorflow")) == f"fewer {fewer} or more cores for each"
+    assert tried(BOUND["contention"], between) == [f"{fewer}=1"]
 
 
 def test_a_cell_that_has_them_all_is_told_of_none() -> None:
@@ -185,6 +206,7 @@ def test_on_a_device_with_memory_of_its_own_more_batches_may_wait_there() -> Non
         make_cell("mirrored", 4, op="hierarchical_copy", packing="num_packs=2"),
         make_cell("mirrored", 2, op="reduction_to_one_device", batch_scope="global"),
         make_cell("none", 1),
+        make_cell("multi_worker_mirrored", 1, workers=2),
     ],
     ids=lambda cell: cell.label,
 )

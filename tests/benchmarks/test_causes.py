@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.analysis.explain import part_weights
+from harness.analysis.parts import part_weights
 from harness.record.explain import BARRIER, EMPTY, NO_PULL, NO_PUSH, NO_REDUCTION, WHOLE, FamilyRecord
 from harness.record.trial import Plant
 from harness.run.kinds.explain import ExplainRun

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
-from harness.analysis.explain import COUNTS, WITHIN, Explanation, PartName, StepPart
-from harness.analysis.levers import advice
+from harness.analysis.explain import COUNTS, MOST_TRIALS, Explanation, StepPart
+from harness.analysis.levers import advice, useless_keys
+from harness.analysis.parts import PartName
 from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
 from harness.record.explain import ARMS
@@ -25,9 +26,9 @@ MEANING: Mapping[PartName, str] = {
     "contention": "what forward and backward lose because other replicas compute beside them",
     "compute": "forward and backward of one replica by itself",
     "unexplained": "what the parts do not add up to",
-    "forward": "forward, within dispatch, contention and compute",
+    "forward": "forward, within {within}",
     "backward": "backward, within the same",
-    "hidden": "adding up gradients behind those three: what it takes by itself, less what the step waits for",
+    "hidden": "adding up gradients behind the same: what it takes by itself, less what the step waits for",
     "wait": "within communication: waiting until the slowest worker has its gradients, by the sum of one number",
     "host": "what each step is faster by where up to ten are made in one call: Python and the call, beside dispatch",
 }
@@ -53,7 +54,7 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     for found in explanations:
         lines += [f"{names[found.cell.cell_id]}: {_passed(found.staleness)}"] if found.staleness is not None else []
         lines += [f"{names[found.cell.cell_id]}: {_waited_for(worker)}" for worker in found.slow_workers]
-        lines += [f"{names[found.cell.cell_id]}: {_differences(found)}"] if found.traced else []
+        lines += [f"{names[found.cell.cell_id]}: {_differences(found)}"] if found.profiled else []
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
             for arm, reason in found.lacking.items()
@@ -62,24 +63,33 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
 
 
 def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
-    """A row a part of each cell's step, as `PART_COLUMNS` has them, of cells whose parts are known."""
-    names = cell_names([found.cell for found in explanations])
-    return [
-        {
+    """A row a part of each cell's step, as `PART_COLUMNS` has them, of cells whose parts are known; those that could
+    not be told last, with what they lack and no share."""
+    names, rows = cell_names([found.cell for found in explanations]), []
+    for found in explanations:
+        whole = {
             "cell_id": found.cell.cell_id,
             "cell": names[found.cell.cell_id],
             "bound_by": found.bound_by,
             "step_time_s": found.step_time_s,
-            "part": part.name,
-            "seconds": part.value * found.step_time_s,
-            "share": part.value,
-            "share_low": part.low,
-            "share_high": part.high,
+            "trials_needed": trials_needed(found),
         }
-        for found in explanations
-        if found.step_time_s
-        for part in (*found.parts, *found.within)
-    ]
+        for part in (*found.parts, *found.within) if found.step_time_s else ():
+            rows.append(
+                {
+                    **whole,
+                    "part": part.name,
+                    "seconds": part.value * (found.step_time_s or 0.0),
+                    "share": part.value,
+                    "share_low": part.low,
+                    "share_high": part.high,
+                    "most_gain": found.gain_without(part),
+                    "advice": advised(found) if part == found.binding else None,
+                }
+            )
+        for name, arms in found.untold.items() if found.step_time_s else ():
+            rows.append({**whole, "part": name, "lacks": " ".join(arms)})
+    return rows
 
 
 def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:
@@ -93,39 +103,65 @@ def _answer(found: Explanation) -> str:
     if not found.parts or found.step_time_s is None:
         return ": no block is complete, so nothing can be told"
     step = f"its step of {_ms(found.step_time_s)}"
-    overheads = sorted((s for s in found.parts if s.name not in ("compute", "unexplained")), key=lambda s: -s.value)
     match found.bound_by:
         case "not_judged":
-            so_far = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads)
+            so_far = ", ".join(_sized(share) for share in found.overheads)
             return f": not judged before the run has finished. Of {step} so far: {so_far}"
         case "undecided":
             return f": undecided{_undecided(step, found)}"
         case "mixed":
-            several = ", ".join(f"{s.name} {_percent(s.value)} {_interval(s)}" for s in overheads if s.counts)
-            return f": bound by several parts of {step}: {several}{_beside(found)}"
-        case "compute":
-            share, more = found.part("compute"), f", and nothing else takes {COUNTS:.0%}"
-        case bound:
-            share = next(s for s in overheads if s.name == bound)
-            more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
+            several = ", ".join(_sized(share) for share in found.overheads if share.counts)
+            return f": bound by several parts of {step}: {several}{_beside(found)}.{_advice(found)}"
+    share = found.binding
+    assert share is not None
+    more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
+    if share.name == "compute":
+        more = f", and nothing else{' but dispatch' if found.free else ''} takes {COUNTS:.0%}"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
-    return f" is {share.name}-bound: {size} is {MEANING[share.name]}{more}{_beside(found)}.{_advice(share, found)}"
+    return f" is {share.name}-bound: {size} is {_meaning(share, found)}{more}{_beside(found)}.{_advice(found)}"
+
+
+def _sized(share: StepPart) -> str:
+    return f"{share.name} {_percent(share.value)} {_interval(share)}"
 
 
 def _undecided(step: str, found: Explanation) -> str:
     """Why, and what would decide it: more trials tell nothing of a part that has no instrument."""
-    hidden = [*_untold(found), *(_unexplained(s) for s in _hiding(found) if s.surely_counts)]
+    hidden = [*_untold(found), *(_hides(s) for s in found.hiding if s.surely_counts or s.overlaps), *_free_calls(found)]
     why = f", since {listed(hidden, most=7)}" if hidden else ""
     if not found.open_parts:
         return why
     open_ones = ", ".join(f"{s.name} {_interval(s)}" for s in found.open_parts)
+    told = [_sized(share) for share in found.overheads if share.counts and share not in found.open_parts]
+    beside = f" beside {listed(told)}" if told else ""
+    return f"{why}. Of {step} take {open_ones}{beside}; {_more_trials(found)}"
+
+
+def _more_trials(found: Explanation) -> str:
+    if found.too_near:
+        near = listed(share.name for share in found.too_near)
+        return f"{near}: too near {COUNTS:.0%} for such a scatter, --trials {MOST_TRIALS} would not tell"
     more = "more --trials" if found.blocks_needed is None else f"about --trials {found.blocks_needed}"
-    return f"{why}. Of {step} take {open_ones}; {more} would tell whether any takes {COUNTS:.0%}"
+    return f"{more} would tell whether any takes {COUNTS:.0%}"
+
+
+def trials_needed(found: Explanation) -> int | None:
+    """How many trials would decide it; None where it is decided, or no number is known."""
+    return found.blocks_needed if found.bound_by == "undecided" else None
 
 
 def _beside(found: Explanation) -> str:
     """What else may bind a step that something binds."""
-    return "".join(f"; {text}" for text in (*_untold(found), *map(_unexplained, _hiding(found))))
+    return "".join(f"; {text}" for text in (*_untold(found), *map(_hides, found.hiding), *_free_calls(found)))
+
+
+def _free_calls(found: Explanation) -> list[str]:
+    """Why a dispatch that takes much of a step is none of what binds it."""
+    return [
+        f"dispatch by itself takes {_percent(share.value)} {_interval(share)}, but several steps in one call save at "
+        f"most {_percent(max(0.0, found.part('host').high or 0.0))}"
+        for share in found.free
+    ]
 
 
 def _untold(found: Explanation) -> list[str]:
@@ -134,28 +170,40 @@ def _untold(found: Explanation) -> list[str]:
     return [f"{name} could not be told, for lack of {arms}" for name, arms in lacks.items()]
 
 
-def _hiding(found: Explanation) -> list[StepPart]:
-    return [share for share in found.parts if share.name == "unexplained" and share.may_count]
+def _hides(share: StepPart) -> str:
+    size = f"{_percent(share.value)} {_interval(share)}"
+    if share.name != "unexplained":
+        return f"{share.name} is {size}, below 0, so that parts overlap"
+    if share.overlaps:
+        return f"parts overlap: together they take {_percent(1 - share.value)} of the step ({size} are unexplained)"
+    return f"{size} are unexplained{', so that parts may overlap' if share.may_overlap else ''}"
 
 
-def _unexplained(share: StepPart) -> str:
-    return f"{_percent(share.value)} {_interval(share)} are unexplained"
+def _advice(found: Explanation) -> str:
+    return f" Try {words}." if (words := advised(found)) else ""
 
 
-def _advice(share: StepPart, found: Explanation) -> str:
-    """What makes a part smaller, of what the cell's engine has."""
-    cell = trained(found.cell)
+def advised(found: Explanation) -> str | None:
+    """What makes a part that binds the step smaller, of what the cell's engine has."""
+    cell, share = trained(found.cell), found.binding
+    if share is None:
+        return None
     try:
-        words = advice(share.name, cell, catalogue_of(cell.engine))
+        return advice(share.name, cell, catalogue_of(cell.engine), useless_keys(found)) or None
     except (HarnessError, KeyError):  # an engine of somebody's own that is not here, or an op or a strategy that is not
-        return ""
-    return f" Try {words}." if words else ""
+        return None
 
 
 def _differences(found: Explanation) -> str:
     apart = [part for part in found.traced if part.differs]
+    if not found.traced:
+        return "one trial was traced, and its profile tells no part of the step that the arms tell"
+    if any(part.by_arms.low is None for part in found.traced):
+        return "one traced trial is beside the arms, which have no intervals of one block"
     if not apart:
-        return "one traced trial agrees with the arms within their intervals"
+        only = {part.by_arms.name for part in found.traced} == {"input"}
+        told = "can be compared by its input alone, which is within the arms' interval"
+        return f"one traced trial {told if only else 'agrees with the arms within their intervals'}"
     told = "; ".join(
         f"{part.by_arms.name} {_percent(part.share)} where the arms have {_percent(part.by_arms.value)} "
         f"{_interval(part.by_arms)}"
@@ -193,12 +241,13 @@ def _passed(staleness: Interval) -> str:
 
 
 def _waited_for(worker: WorkerTimes) -> str:
-    """Every arm with it is as slow as it is, so what it costs the others looks like computing in company."""
+    """Every arm of all workers is as slow as it is; one replica by itself is one process, here."""
     assert worker.alone is not None
     slower = ratio(worker.alone.against_fastest)
     return (
         f"worker {worker.worker} is always slow: its own forward and backward take {slower} as long as the fastest "
-        "worker's. The others wait for it, which is in contention and compute, not in wait"
+        "worker's. The others wait for it, which is in contention, or in compute where one replica by itself was as "
+        "slow, and not in wait"
     )
 
 
@@ -210,25 +259,39 @@ def _table(name: str, found: Explanation) -> Table:
             _ms(share.value * step_s),
             _percent(share.value),
             _interval(share),
-            _gain(share),
-            MEANING[share.name],
+            _gain(found.gain_without(share)),
+            _meaning(share, found),
         )
         for share in (*found.parts, *found.within)
     ]
     heads = (Head("part", numeric=False), Head("time"), Head("share"), Head("95 %"), Head("without it, at most"))
+    adds_up = "Down to unexplained they add up to it"
+    if found.untold:
+        adds_up = f"They do not add up to it without {listed(found.untold, most=7)}, which could not be told"
     return Table(
         f"Where the step's time goes: {name}",
         (*heads, Head("what it is", numeric=False)),
         tuple(rows),
-        f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {found.blocks} blocks. Down to unexplained they add up to it.",
+        f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {_blocks(found)}. {adds_up}.",
         frozenset(number for number, share in enumerate(found.parts) if share.name == found.bound_by),
     )
 
 
-def _gain(share: StepPart) -> str:
-    if share.name in ("compute", "unexplained", *WITHIN) or share.most_gain is None:
-        return NOTHING
-    return f"{share.most_gain:.2f}×"
+def _blocks(found: Explanation) -> str:
+    """How many, of how many that were begun, and where some part has fewer."""
+    of = f"of {found.of_blocks} " if found.blocks < found.of_blocks else ""
+    fewer = listed((f"{share.name} {share.blocks}" for share in found.within if share.blocks < found.blocks), most=7)
+    return f"{found.blocks} {of}blocks{f', of these {fewer}' if fewer else ''}"
+
+
+def _meaning(share: StepPart, found: Explanation) -> str:
+    """Of forward and backward with the parts that the step has."""
+    has = {*(part.name for part in found.parts), *found.untold}
+    return MEANING[share.name].format(within=listed(n for n in ("dispatch", "contention", "compute") if n in has))
+
+
+def _gain(most: float | None) -> str:
+    return NOTHING if most is None else f"{most:.2f}×"
 
 
 def _ms(seconds: float) -> str:
