@@ -6,21 +6,27 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.analysis.explain import PARTS, explanations_of
+from harness.analysis.explain import explanations_of
+from harness.analysis.parts import PARTS
 from harness.analysis.tries import tries_of
 from harness.record import Run
 from harness.record.explain import ExplainPlan, TryRecord
+from harness.record.limits import keep_sheet
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
-from harness.report.figures import Picture, parts_figure
+from harness.report.figures import Picture, parts, parts_figure
+from harness.report.figures.artists import Axes
+from harness.report.figures.layout import bar_ends
 from harness.report.kinds import PageRequest, presentation_of
-from harness.report.tables.explain import explain_lines, explain_tables
+from harness.report.tables.explain import explain_lines, explain_tables, part_rows
 from harness.report.tables.tries import try_lines
-from tests.comparisons import ab_run, stored
-from tests.explained import RATIOS, STEADY, explain_run
+from tests.comparisons import ab_run, as_run, stored
+from tests.explained import RATIOS, STEADY, explain_run, with_parts
+from tests.limits import MACHINE, limits
 
 SERVED = {"whole": 1.0, "no_input": 0.95, "no_pull": 0.8, "no_push": 0.6, "forward_backward": 0.35, "forward": 0.1}
 UNEXPLAINED = RATIOS | {"forward_backward": 0.4, "alone": 0.3}
@@ -54,7 +60,7 @@ def test_a_worker_that_the_others_always_wait_for_is_named_with_how_slow_it_is_a
     _, line = explain_lines(explanations_of(explain_run(computes=[0.001, 0.002])))
     assert "worker 1 is always slow" in line
     assert "2.00× [2.00 – 2.00] as long" in line
-    assert "in contention and compute, not in wait" in line
+    assert line.endswith("in contention, or in compute where one replica by itself was as slow, and not in wait")
 
 
 def test_where_a_trace_and_the_arms_disagree_is_said_with_both(tmp_path: Path) -> None:
@@ -66,14 +72,64 @@ def test_where_a_trace_and_the_arms_disagree_is_said_with_both(tmp_path: Path) -
     assert "look at them: tensorboard" in text
     presentation_of(run.manifest).write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
     assert "tensorboard" not in (tmp_path / "page.html").read_text()  # a folder of one machine
-    agrees = explain_run(traced={**parts, "communication": 0.3, "rest": 0.05})
-    assert "one traced trial agrees with the arms" in explain_lines(explanations_of(agrees))[1]
+
+
+AGREES = {"compute": 0.5, "update": 0.05, "communication": 0.3, "input": 0.1, "rest": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("traced", "noise", "words"),
+    [
+        (AGREES, STEADY, "one traced trial agrees with the arms within their intervals"),
+        (AGREES, STEADY[:1], "one traced trial is beside the arms, which have no intervals of one block"),
+        (
+            {"compute": 0.8, "update": 0.05, "input": 0.1, "rest": 0.05},
+            STEADY,
+            "one traced trial can be compared by its input alone, which is within the arms' interval",
+        ),
+        ({}, STEADY, "one trial was traced, and its profile tells no part of the step that the arms tell"),
+    ],
+)
+def test_a_trace_is_said_to_agree_only_where_intervals_are_known_and_with_what_can_be_compared(
+    traced: Mapping[str, float], noise: Sequence[float], words: str
+) -> None:
+    assert explain_lines(explanations_of(explain_run(noise=noise, traced=traced)))[1].endswith(f": {words}")
+    assert "trace" not in "".join(explain_lines(explanations_of(explain_run())))
 
 
 def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:
     text = said(QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98})
     assert "is compute-bound" in text
     assert "nothing else takes 10%" in text
+
+
+def test_a_dispatch_that_several_steps_in_one_call_do_not_save_is_said_to_bind_nothing() -> None:
+    called = QUIET | {"forward": 0.3, "empty": 0.3, "alone": 0.98, "in_one_call": 0.97}
+    text = said(called)
+    assert re.search(
+        r"is compute-bound: .*, and nothing else but dispatch takes 10%; dispatch by itself takes 30\.\d % \[[^]]+\], "
+        r"but several steps in one call save at most 3\.\d %\. Try --precision",
+        text,
+    )
+    assert "× as fast" not in text
+    update = said(called | {"no_update": 0.7})
+    assert "is update-bound" in update
+    assert "several steps in one call save at most 3" in update
+    assert "--steps-per-execution" not in update
+
+
+def test_parts_that_overlap_are_said_to() -> None:
+    text = said(QUIET | {"forward": 0.3, "empty": 0.02, "forward_backward": 1.45, "alone": 1.43})
+    assert re.search(
+        r": undecided, since parts overlap: together they take 145\.\d % of the step \(-45\.\d % \[[^]]+\] are "
+        r"unexplained\)$",
+        text,
+    )
+    [found] = explanations_of(explain_run())
+    [reaches] = explain_lines([with_parts(found, unexplained=(-0.02, -0.12, 0.08))])
+    assert "; -2.0 % [-12.0 – 8.0 %] are unexplained, so that parts may overlap. Try" in reaches
+    [below] = explain_lines([with_parts(found, input=(-0.2, -0.3, -0.1))])
+    assert "; input is -20.0 % [-30.0 – -10.0 %], below 0, so that parts overlap. Try" in below
 
 
 def test_a_share_that_rounds_to_nothing_has_no_sign() -> None:
@@ -84,10 +140,11 @@ def test_a_share_that_rounds_to_nothing_has_no_sign() -> None:
 
 
 def test_several_parts_are_all_named() -> None:
-    text = said(RATIOS | {"no_input": 0.8, "no_reduction": 0.8})
+    text = said(RATIOS | {"no_input": 0.799, "no_reduction": 0.8})
     assert "bound by several parts" in text
     assert "input 20" in text
     assert "communication 20" in text
+    assert text.endswith(". Try more batches ahead (--prefetch).")
 
 
 def test_where_nothing_is_decided_the_parts_that_may_count_are_named_with_their_intervals() -> None:
@@ -96,6 +153,15 @@ def test_where_nothing_is_decided_the_parts_that_may_count_are_named_with_their_
     [count] = re.findall(r"; about --trials (\d+) would tell whether any takes 10%$", text)
     assert 5 < int(count) < 40
     assert said(QUIET, [0.1]).endswith("; more --trials would tell whether any takes 10%")
+    [found] = explanations_of(explain_run(QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98}))
+    certain = with_parts(found, input=(0.12, 0.118, 0.122), communication=(0.16, -0.007, 0.327))
+    [text] = explain_lines([certain])
+    assert re.search(
+        r" take communication \[-0\.7 – 32\.7 %\] beside input 12\.0 % \[11\.8 – 12\.2 %\]; about --trials \d would",
+        text,
+    )
+    [near] = explain_lines([with_parts(found, communication=(0.099, 0.06, 0.138))])
+    assert near.endswith("; communication: too near 10% for such a scatter, --trials 100 would not tell")
 
 
 def test_what_may_bind_the_step_and_is_not_known_is_named() -> None:
@@ -120,6 +186,29 @@ def test_the_table_has_a_row_for_each_part_and_marks_what_binds() -> None:
     names = [row[0] for row in table.rows]
     assert names[:7] == ["input", "communication", "update", "dispatch", "contention", "compute", "unexplained"]
     assert [names[number] for number in table.marked] == ["communication"]
+    assert table.note.endswith("; 5 blocks. Down to unexplained they add up to it.")
+
+
+def test_the_table_says_what_is_missing_and_of_how_many_blocks_it_is() -> None:
+    [table] = explain_tables(explanations_of(explain_run(crashed={"empty": "it computes"})))
+    assert "unexplained" not in [row[0] for row in table.rows]
+    assert table.note.endswith(
+        "; 5 blocks. They do not add up to it without dispatch and compute, which could not be told."
+    )
+    [fewer] = explain_tables(explanations_of(explain_run(crashed={"empty": "no room"}, crashes=range(1, 2))))
+    assert "; 4 of 5 blocks. Down to" in fewer.note
+    [within] = explain_tables(explanations_of(explain_run(crashed={"forward": "no room"}, crashes=range(1, 2))))
+    assert "; 5 blocks, of these forward 4 and backward 4. Down to" in within.note
+
+
+def test_forward_and_backward_are_within_the_parts_that_the_step_has() -> None:
+    run = explain_run({name: share for name, share in RATIOS.items() if name not in ("no_reduction", "alone")})
+    plan = run.manifest.part(ExplainPlan)
+    single = plan.model_copy(update={"families": [plan.families[0].model_copy(update={"alone": None})]})
+    alone = replace(run, manifest=run.manifest.model_copy(update={"explain": single}))
+    for of, words in ((alone, "dispatch and compute"), (explain_run(), "dispatch, contention and compute")):
+        [table] = explain_tables(explanations_of(of))
+        assert {row[-1] for row in table.rows if row[0] == "forward"} == {f"forward, within {words}"}
 
 
 def tried(verdicts: Mapping[str, Sequence[float]], results: Path) -> Run:
@@ -187,8 +276,54 @@ def test_a_run_that_has_not_finished_has_shares_and_is_not_judged(status: str) -
     assert not table.marked
 
 
-def drawn(ratios: Mapping[str, float] = RATIOS) -> Picture:
-    found = parts_figure(explanations_of(explain_run(ratios)), "parts")
+def test_json_and_csv_have_what_the_sentence_says(tmp_path: Path) -> None:
+    run = explain_run(crashed={"empty": "it computes"})
+    kind = presentation_of(run.manifest)
+    [cell] = json.loads(kind.as_json(run, tmp_path))["cells"]
+    assert cell["untold"] == {"dispatch": ["empty"], "compute": ["empty"]}
+    assert (cell["blocks"], cell["of_blocks"], cell["trials_needed"]) == (5, 5, None)
+    assert cell["advice"].startswith("another --bytes-per-pack")
+    [sent] = [part for part in cell["parts"] if part["name"] == "communication"]
+    assert sent["most_gain"] == pytest.approx(1 / (1 - sent["high"]))
+    rows = {row["part"]: row for row in part_rows(explanations_of(run))}
+    assert (rows["dispatch"]["lacks"], rows["compute"]["lacks"]) == ("empty", "empty")
+    assert "share" not in rows["dispatch"]
+    assert rows["communication"]["advice"] == cell["advice"]
+    assert rows["communication"]["most_gain"] == sent["most_gain"]
+    assert {row["advice"] for row in rows.values() if row.get("advice")} == {cell["advice"]}
+    undecided = explain_run(QUIET | {"forward": 0.3, "empty": 0.13, "alone": 0.98}, [0.1, -0.1, 0.12, -0.12, 0.0])
+    [cell] = json.loads(kind.as_json(undecided, tmp_path))["cells"]
+    assert f"about --trials {cell['trials_needed']} would" in explain_lines(explanations_of(undecided))[0]
+    assert {row["trials_needed"] for row in part_rows(explanations_of(undecided))} == {cell["trials_needed"]}
+    assert cell["advice"] is None
+
+
+def test_how_near_the_machines_limit_a_step_is_is_said_where_limits_were_measured(tmp_path: Path) -> None:
+    work = {"flops_per_step": 40_000_000, "bytes_per_step": 1_000_000}
+    trials = [
+        trial.model_copy(
+            update={
+                "executed": trial.executed.model_copy(update=work),
+                "resources": trial.resources.model_copy(update={"physical_devices": 1, "intra_op_threads": 1}),
+            }
+        )
+        for trial in explain_run().trials
+    ]
+    run = as_run(explain_run().manifest, trials, "explain-run", {"machine.id": MACHINE})
+    kind, page = presentation_of(run.manifest), tmp_path / "page.html"
+    words = "of what 1 thread can compute in float32."
+    assert words not in kind.text(run, tmp_path, Surface(width=200))
+    assert json.loads(kind.as_json(run, tmp_path))["limits"] == []
+    keep_sheet(tmp_path, limits())
+    [line] = [line for line in kind.text(run, tmp_path, Surface(width=200)).splitlines() if words in line]
+    [row] = json.loads(kind.as_json(run, tmp_path))["limits"]
+    assert line.startswith(f"mirrored ×2 b32 comes to {100 * row['share_of_limit']:.3g} %")
+    kind.write_page(run, PageRequest(page, tmp_path))
+    assert words in page.read_text()
+
+
+def drawn(ratios: Mapping[str, float] = RATIOS, **given: Any) -> Picture:
+    found = parts_figure(explanations_of(explain_run(ratios, **given)), "parts")
     assert found is not None
     return found
 
@@ -210,8 +345,32 @@ def test_the_figures_csv_has_each_part_in_seconds_and_as_a_share_with_its_ends()
 
 
 def test_what_is_below_0_is_not_drawn_and_named() -> None:
-    assert "below 0: input." in drawn(RATIOS | {"no_input": 1.1}).caption
+    assert "below 0, by which the rest goes past the line: input." in drawn(RATIOS | {"no_input": 1.1}).caption
     assert "below 0" not in drawn(RATIOS | {"no_update": 0.97}).caption
+
+
+def test_what_could_not_be_told_is_named_in_caption_and_description() -> None:
+    figure = drawn(crashed={"empty": "it computes"})
+    assert "could not be told, which the bar then lacks: compute and dispatch." in figure.caption
+    assert "dispatch not told and compute not told" in figure.description
+    assert "unexplained" not in figure.description
+    assert "not told" not in drawn().caption + drawn().description
+
+
+def test_a_bar_whose_parts_are_more_than_the_step_is_drawn_whole_with_a_line_at_the_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    axes: list[Axes] = []
+    monkeypatch.setattr(parts, "bar_ends", lambda of, *more: (axes.append(of), bar_ends(of, *more)))
+    drawn(RATIOS | {"no_input": 1.6, "no_reduction": 0.2})
+    [found] = explanations_of(explain_run(RATIOS | {"no_input": 1.6, "no_reduction": 0.2}))
+    step_ms = 1e3 * (found.step_time_s or 0.0)
+    reaches = step_ms * sum(part.value for part in found.parts if part.value > 0)
+    assert reaches > 1.3 * step_ms
+    assert axes[0].get_xlim()[1] == pytest.approx(1.14 * reaches)
+    ends = [[line.get_xdata()[:2], line.get_ydata()[:2]] for line in axes[0].get_lines()]
+    assert any(x == pytest.approx([step_ms] * 2) and y[0] < 0 < y[1] for x, y in ends)
+    assert axes[0].texts[-1].get_position()[0] > reaches
 
 
 def test_replicas_that_wait_for_each_other_longer_than_the_sums_take_have_no_strip() -> None:

@@ -1,11 +1,14 @@
 """Where a step's time goes: its parts stacked, a bar for each cell, with what hides behind them."""
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from harness.analysis.explain import Explanation, PartName
+from harness.analysis.explain import Explanation
+from harness.analysis.parts import PartName
 from harness.report.figures.artists import Axes, Patch
 from harness.report.figures.layout import BAR, bar_ends, bar_look, bar_parts, round_ticks, row_axes, x_axis
-from harness.report.figures.svg import Picture, picture, style
+from harness.report.figures.svg import INK, Picture, picture, style
 from harness.report.tables.explain import part_rows
 from harness.report.words.text import listed, seconds, shortened, significant
 from harness.spec.cell import cell_names
@@ -24,6 +27,9 @@ HIDDEN: PartName = "hidden"
 _HIDDEN_WORDS = "communication, hidden"
 _BELOW = BAR - 0.2
 """What hides takes the lowest fifth of a row."""
+_OVER = BAR + 0.08
+"""Half of the line that is the whole step, in rows."""
+_WHOLE: Mapping[str, Any] = {"color": INK, "linewidth": 1.6, "solid_capstyle": "butt"}
 
 
 def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | None:
@@ -40,7 +46,7 @@ def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | No
         keys = [Patch(label=words, **bar_look(look)) for look, words in enumerate(looks) if words]
         keys += [Patch(label=_HIDDEN_WORDS, **bar_look(len(STACKED)))] if hides else []
         figure, (axes,) = row_axes(labels, len(shown), width=8.2, row=0.42, keys=keys, columns=4)
-        axes.set_xlim(0, 1.14 * max(1e3 * (found.step_time_s or 0.0) for found in shown))
+        axes.set_xlim(0, 1.14 * max(map(_reaches, shown)))
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "milliseconds of one step, mean over blocks")
         _draw(axes, shown)
     rows = part_rows(explanations)
@@ -51,7 +57,16 @@ def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | No
 def _ms(found: Explanation, name: PartName) -> float:
     """Of a part; 0 where it is not known."""
     shares = {part.name: part.value for part in (*found.parts, *found.within)}
-    return 1e3 * shares.get(name, 0.0) * (found.step_time_s or 0.0)
+    return shares.get(name, 0.0) * _step(found)
+
+
+def _step(found: Explanation) -> float:
+    return 1e3 * (found.step_time_s or 0.0)
+
+
+def _reaches(found: Explanation) -> float:
+    """How far its bar goes: as far as the whole step, or its parts where they are more."""
+    return max(_step(found), sum(max(0.0, _ms(found, name)) for look in STACKED for name in look))
 
 
 def _draw(axes: Axes, shown: Sequence[Explanation]) -> None:
@@ -65,11 +80,13 @@ def _draw(axes: Axes, shown: Sequence[Explanation]) -> None:
             hidden = list(zip(range(len(shown)), begun, left, strict=True))
         left = ends
     bar_parts(axes, len(STACKED), hidden, top=-_BELOW)
-    bar_ends(axes, left, [seconds(found.step_time_s) for found in shown])
+    whole = [x for found in shown for x in (_step(found), _step(found), math.nan)]
+    axes.plot(whole, [y for row in range(len(shown)) for y in (row - _OVER, row + _OVER, math.nan)], **_WHOLE)
+    bar_ends(axes, list(map(_reaches, shown)), [seconds(found.step_time_s) for found in shown])
 
 
 def _caption(shown: Sequence[Explanation], hides: bool) -> str:
-    parts = ["At the end of each bar the whole step. Intervals are in the table and in the CSV."]
+    parts = ["The upright line is the whole step, its time behind the bar. Intervals are in the table and in the CSV."]
     if hides:
         parts.append(
             "The narrow strip is communication that costs nothing: what the sums take by themselves, less what the "
@@ -77,7 +94,14 @@ def _caption(shown: Sequence[Explanation], hides: bool) -> str:
         )
     less = {part.name for found in shown for part in found.parts if part.value < 0}
     if less:
-        parts.append(f"Not drawn where its estimate is below 0: {listed(sorted(less), most=7)}.")
+        parts.append(
+            f"Not drawn where it is below 0, by which the rest goes past the line: {listed(sorted(less), most=7)}."
+        )
+    untold = {name for found in shown for name in found.untold}
+    if untold:
+        parts.append(
+            f"Not drawn where it could not be told, which the bar then lacks: {listed(sorted(untold), most=7)}."
+        )
     return " ".join(parts)
 
 
@@ -87,5 +111,6 @@ def _describe(shown: Sequence[Explanation], labels: Mapping[int, str]) -> str:
         shares = {part.name: part.value for part in (*found.parts, *found.within)}
         told = [f"{words} {significant(100 * shares[name], 2)} %" for name, words in keys.items() if name in shares]
         told += [f"{_HIDDEN_WORDS} {significant(100 * shares[HIDDEN], 2)} %"] if HIDDEN in shares else []
+        told += [f"{name} not told" for name in found.untold]
         bars.append(f"{labels[row]}, a step of {seconds(found.step_time_s)}: {listed(told, most=9)}")
     return f"Stacked bars of the parts of a step. {'; '.join(bars)}."

@@ -1,7 +1,7 @@
 """Where the time of steps goes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import json_text
 
 if TYPE_CHECKING:
+    from harness.analysis.explain import Explanation
+    from harness.analysis.limits import CellRate
     from harness.analysis.tries import Try
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
@@ -65,10 +67,12 @@ class _Explain(Presentation):
         """See Presentation."""
         from harness.analysis.explain import explanations_of
         from harness.analysis.tries import tries_of
+        from harness.report.limits import rate_rows
 
         cells = [_as_json(found) for found in explanations_of(run)]
         tries = [_try_as_json(one) for one in tries_of(run, results)]
-        return json_text({"run_id": run.manifest.run_id, "cells": cells, "tries": tries})
+        limits = rate_rows(_rates(run, results))
+        return json_text({"run_id": run.manifest.run_id, "cells": cells, "tries": tries, "limits": limits})
 
     def exporters(self) -> "Mapping[str, Exporter]":
         """Its trials, and the parts of its steps; figures of cells would take instruments for them."""
@@ -86,20 +90,35 @@ class _Explain(Presentation):
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """Of the whole steps."""
-        from dataclasses import replace
+        return super().cell_rows(_of_whole_steps(run))
 
-        return super().cell_rows(replace(run, trials=[trial for trial in run.trials if trial.side == WHOLE]))
+
+def _of_whole_steps(run: Run) -> Run:
+    return replace(run, trials=[trial for trial in run.trials if trial.side == WHOLE])
+
+
+def _rates(run: Run, results: Path) -> "list[CellRate]":
+    """How fast the whole steps' products and convolutions are, where the machine's limits are in `results`."""
+    from harness.analysis import summarise
+    from harness.analysis.limits import cell_rates
+    from harness.record.limits import limits_of
+
+    summary = summarise(run.manifest, _of_whole_steps(run).trials, run.rank_unproved)
+    rates = cell_rates(summary.cells, limits_of(run, results), run.manifest.sweep.launcher)
+    return [rate for rate in rates if rate.roof is not None]
 
 
 def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
     """What is said of the run, and its tables."""
     from harness.analysis.explain import explanations_of
     from harness.analysis.tries import tries_of
+    from harness.report.limits import rates_words
     from harness.report.tables.explain import explain_lines, explain_tables
     from harness.report.tables.tries import try_lines, try_tables
 
     found, tries = explanations_of(run), tries_of(run, results)
-    return [*explain_lines(found), *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
+    limits = [words] if (words := rates_words(_rates(run, results))) else []
+    return [*explain_lines(found), *limits, *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
 
 
 def _try_as_json(one: "Try") -> dict[str, Any]:
@@ -112,22 +131,28 @@ def _as_ends(size: Interval) -> dict[str, float | None]:
     return {end: getattr(size, end) for end in ("value", "low", "high")}
 
 
-def _as_json(found: Any) -> dict[str, Any]:
+def _as_json(found: "Explanation") -> dict[str, Any]:
+    from harness.report.tables.explain import advised, trials_needed
+
     return {
         "cell_id": found.cell.cell_id,
         "label": found.cell.label,
         "blocks": found.blocks,
+        "of_blocks": found.of_blocks,
         "step_time_s": found.step_time_s,
         "bound_by": found.bound_by,
-        "parts": [asdict(share) for share in (*found.parts, *found.within)],
+        "advice": advised(found),
+        "trials_needed": trials_needed(found),
+        "parts": [{**asdict(share), "most_gain": found.gain_without(share)} for share in (*found.parts, *found.within)],
         "lacking": dict(found.lacking),
+        "untold": {name: list(arms) for name, arms in found.untold.items()},
         "traced": [
             {**asdict(part.by_arms), "traced": part.share, "seconds": part.seconds, "differs": part.differs}
             for part in found.traced
         ],
         "staleness": found.staleness and _as_ends(found.staleness),
         "slow_workers": [
-            {"worker": worker.worker, "against_fastest": _as_ends(worker.alone.against_fastest)}
+            {"worker": worker.worker, "against_fastest": worker.alone and _as_ends(worker.alone.against_fastest)}
             for worker in found.slow_workers
         ],
     }
