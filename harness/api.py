@@ -280,7 +280,7 @@ def compare(
     `python -m harness compare` does. `correction` is for many comparisons at once: `fdr`, `holm` or `none`. Raises
     HarnessError when the runs cannot be compared.
     """
-    from harness.analysis.comparison.asked import Asked
+    from harness.analysis.comparison.asked import ComparisonAsked
     from harness.analysis.estimates.verdict import correction_of
     from harness.report.notebook import ComparisonResult
 
@@ -288,7 +288,7 @@ def compare(
     nothing = "compare: expected a second run, or along=AXIS to compare the cells of one run"
     if b is not None and along is not None:
         raise UsageError(nothing)
-    asked = Asked(along, base, delta, epsilon, how, across_machines)
+    asked = ComparisonAsked(along, base, delta, epsilon, how, across_machines)
     other = None if b is None else read(b, results)
     return ComparisonResult(asked.comparison(read(a, results), other, Path(results), nothing))
 

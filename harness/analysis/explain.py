@@ -16,7 +16,7 @@ from harness.analysis.summary import JUDGED
 from harness.analysis.workers import WorkerTimes, step_times
 from harness.record.explain import IN_ONE_CALL, NO_PULL, STEPS_A_CALL, WHOLE, ExplainPlan, FamilyRecord
 from harness.record.reading import Run
-from harness.record.trial import TrialRecord
+from harness.record.trial import TrialRecord, is_given_up
 from harness.spec.cell import Cell
 
 COUNTS = 0.10
@@ -290,12 +290,10 @@ def _traced(
 
 
 def _lacks(trials: Sequence[TrialRecord]) -> str | None:
-    """Why an arm gives nothing: it was wrong once, was given up at last, or failed no less often than it was measured.
-    None where it does."""
+    """Why an arm gives nothing: it was given up, or failed no less often than it was measured. None where it does."""
     failed = [trial for trial in trials if not trial.measured]
     wrong = [trial for trial in failed if trial.status == "wrong_result"]
-    given_up = any(trial.status == "unsupported" and not trial.may_pass for trial in trials[-1:])
-    if not (wrong or given_up) and (not failed or len(failed) < len(trials) / 2):
+    if not (wrong or is_given_up(trials)) and (not failed or len(failed) < len(trials) / 2):
         return None
     last = (wrong or failed)[-1]
     return f"{last.status}: {last.reason}"

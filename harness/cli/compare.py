@@ -8,7 +8,7 @@ from harness.cli._options import RESULTS, Flag, argument, option
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.analysis.comparison.asked import Asked
+    from harness.analysis.comparison.asked import ComparisonAsked
 
 VERB = "compare"
 HELP = (
@@ -41,9 +41,9 @@ def command(**given: Any) -> int:
     return comparison.exit_code(given["strict"])
 
 
-def _asked(given: dict[str, Any]) -> "Asked":
+def _asked(given: dict[str, Any]) -> "ComparisonAsked":
     from harness.analysis.comparison import parse_share
-    from harness.analysis.comparison.asked import Asked
+    from harness.analysis.comparison.asked import ComparisonAsked
     from harness.analysis.estimates.verdict import correction_of
 
     correction = correction_of("--correction", given["correction"])
@@ -55,7 +55,7 @@ def _asked(given: dict[str, Any]) -> "Asked":
         raise UsageError("--base: is a value of the axis that --along names")
     shares = ((key, given[key]) for key in ("delta", "epsilon"))
     delta, epsilon = (None if text is None else parse_share(f"--{key}", text) for key, text in shares)
-    return Asked(given["along"], given["base"], delta, epsilon, correction, given["across_machines"])
+    return ComparisonAsked(given["along"], given["base"], delta, epsilon, correction, given["across_machines"])
 
 
 _RUN_A = "Side A, the one compared with: a folder, a run id, its beginning or 'latest'."

@@ -140,14 +140,14 @@ def _file_name(run_id: str) -> str:
 
 
 def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -> "Comparison":
-    from harness.analysis.comparison.asked import Asked
+    from harness.analysis.comparison.asked import ComparisonAsked
     from harness.errors import UsageError
     from harness.record.reading import load_run, resolve_run
 
     base = load_run(resolve_run(base_name, results))
     if base.manifest.run_id == run.manifest.run_id:
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")
-    asked = Asked(across_machines=across_machines, of_ones_own="give compare a --delta")
+    asked = ComparisonAsked(across_machines=across_machines, of_ones_own="give compare a --delta")
     return asked.comparison(base, run, results, "--base: expected another run")
 
 

@@ -1,5 +1,6 @@
 """The record of one trial: what was asked, what ran, every window raw, and the proof."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -355,3 +356,21 @@ class TrialRecord(RecordModel):
         elif self.throughput is not None:
             raise ValueError(f"status is {self.status} but a throughput is given")
         return self
+
+
+HOPELESS = ("unsupported", "wrong_result")
+"""Ends that another block would only repeat, unless their reason may pass."""
+PATIENCE = 2
+"""Blocks in a row in which an arm may fail before it is given up."""
+
+
+def is_hopeless(trial: TrialRecord) -> bool:
+    """Whether another block would only repeat how a trial ended."""
+    return trial.status in HOPELESS and not trial.may_pass
+
+
+def is_given_up(trials: Sequence[TrialRecord]) -> bool:
+    """Whether an arm with these trials, in order, is tried no more: the last is hopeless, or the latest all failed."""
+    latest = trials[-PATIENCE:]
+    in_a_row = len(latest) == PATIENCE and not any(trial.measured for trial in latest)
+    return in_a_row or any(map(is_hopeless, latest[-1:]))

@@ -252,7 +252,7 @@ def test_an_arm_that_was_given_up_is_lacking_and_costs_no_block() -> None:
     assert found.lacking == {"empty": "unsupported: it computes"}
     assert (found.blocks, found.of_blocks) == (len(STEADY), len(STEADY))
     may_pass = changed(
-        explain_run(crashed={"empty": "it is held"}, crashes=range(3, 5)),
+        explain_run(crashed={"empty": "it is held"}, crashes=range(4, 5)),
         lambda trial: trial.model_copy(update={"may_pass": not trial.measured}),
     )
     assert explanations_of(may_pass)[0].lacking == {}

@@ -14,7 +14,7 @@ from harness.record.validation import ValidationRecord, find_validation
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonAsked:
     """What is said beside the runs. Shares that are None are chosen (`choose_margins`)."""
 
     along: str | None = None

@@ -16,7 +16,8 @@ from harness.plan.estimate import estimate
 from harness.record.manifest import ComparisonRecord, LooksRecord, PlanRecord, RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.store import RunStore
-from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, start_order
+from harness.record.trial import PATIENCE, is_hopeless
+from harness.run.kinds.arms import ArmBlocks, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.kinds.sides import (

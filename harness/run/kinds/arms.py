@@ -27,13 +27,9 @@ from harness.run.turns.steps import StepCounts
 from harness.spec.cell import Cell
 from harness.trial.engines import catalogue_of
 
-HOPELESS = ("unsupported", "wrong_result")
-"""Ends that another block would only repeat, unless their reason may pass."""
 BLOCKS_A_PROCESS = 2
 """Most blocks from the same preloaded processes where sides have one each: how these lie in memory would be a
 difference of the sides. Sides that share one share its layout, and get another after each look."""
-PATIENCE = 2
-"""Blocks in a row in which an arm may crash before it is given up."""
 
 
 def must_live_together(cells: Iterable[Cell], engine: str) -> None:
@@ -57,11 +53,6 @@ def _set_up_at_once(arms: Sequence[Arm]) -> int:
     devices = catalogue_of(arms[0].zygote.engine).devices
     of_arms = [devices.get(arm.request.cell.shape.device) for arm in arms]
     return 1 if any(traits is not None and traits.cores is None for traits in of_arms) else len(arms)
-
-
-def is_hopeless(trial: TrialRecord) -> bool:
-    """Whether another block would only repeat how a trial ended."""
-    return trial.status in HOPELESS and not trial.may_pass
 
 
 @dataclass

@@ -29,8 +29,8 @@ from harness.record.explain import (
 )
 from harness.record.manifest import PlanRecord
 from harness.record.store import RunStore
-from harness.record.trial import TrialRecord
-from harness.run.kinds.arms import PATIENCE, ArmBlocks, is_hopeless, must_live_together, start_order
+from harness.record.trial import PATIENCE, is_given_up, is_hopeless
+from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import engine_for
@@ -190,7 +190,7 @@ class ExplainRun(TrialRun):
     def _possible(self, family: FamilyRecord) -> list[str]:
         """The whole step, and its instruments but those that another block would only see fail again."""
         own = [trial for trial in self.trials if self._is_of(trial.block, family) and trial.status != "interrupted"]
-        return [name for name in family.arms if name == WHOLE or not _fails([t for t in own if t.side == name])]
+        return [name for name in family.arms if name == WHOLE or not is_given_up([t for t in own if t.side == name])]
 
     def _is_of(self, block: int, family: FamilyRecord) -> bool:
         return self.plan.family(block) == family
@@ -213,12 +213,6 @@ class ExplainRun(TrialRun):
         arm = Arm.of(name, cell, sweep, self.zygotes[engine_for(cell, sweep)])
         instrument = FORWARD_BACKWARD if name == ALONE else name if name in INSTRUMENTS else ""
         return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
-
-
-def _fails(trials: Sequence[TrialRecord]) -> bool:
-    """Whether an instrument with these trials is given up: it is hopeless, or the latest failed one after the other."""
-    latest = trials[-PATIENCE:]
-    return any(map(is_hopeless, trials)) or (len(latest) == PATIENCE and not any(trial.measured for trial in latest))
 
 
 def explain(

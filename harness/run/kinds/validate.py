@@ -20,14 +20,8 @@ from harness.errors import HarnessError, UsageError
 from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.store import RunStore
-from harness.record.trial import Plant
-from harness.run.kinds.arms import (
-    PATIENCE,
-    ArmBlocks,
-    is_hopeless,
-    must_live_together,
-    start_order,
-)
+from harness.record.trial import PATIENCE, Plant, is_hopeless
+from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.kinds.sides import revision_zygote
