@@ -1,5 +1,6 @@
 """Where the engines beside TensorFlow are, for tests that train with them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from harness.engines.horovod import ENGINE as HOROVOD
 from harness.engines.jax import ENGINE as JAX
 from harness.engines.keras_distribution import ENGINE as KERAS_DISTRIBUTION
 from harness.engines.torch import ENGINE as TORCH
+from harness.run.process import engines
 from harness.run.process.engines import home_of, install_command
 
 pytest.register_assert_rewrite("tests.engines.sweeps")
@@ -39,3 +41,11 @@ def torch_python() -> str:
 @pytest.fixture(scope="session")
 def horovod_python() -> str:
     return python_of(HOROVOD)
+
+
+@pytest.fixture
+def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of environments, which is empty, on a machine whose own Python has no JAX."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(engines, "versions_here", lambda _: {"numpy": "2.0.0"})
+    return tmp_path / "cache" / "tf-distribute-harness" / "engines"

@@ -1,17 +1,10 @@
 """Where an engine's trials run: the user's interpreter, ours, or an installed one; and what is said where none is."""
 
-import errno
 import json
-import os
-import re
-import shutil
 import subprocess
 import sys
-import sysconfig
-import threading
 import types
 import venv
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +15,21 @@ from harness.engines.horovod import ENGINE as HOROVOD
 from harness.engines.jax import ENGINE
 from harness.engines.tensorflow import ENGINE as TENSORFLOW
 from harness.engines.torch import ENGINE as TORCH
-from harness.errors import HarnessError, UsageError
-from harness.protocol.engine import Environment, Software, SourceBuild
+from harness.errors import UsageError
+from harness.protocol.engine import Environment, Software
 from harness.record.reading import load_run
 from harness.run.kinds import base
-from harness.run.process import engines, installing
-from harness.run.process.engines import SEAL, digest_of, folder_of, home_of, newer_words, python_for, python_of
+from harness.run.process import engines
+from harness.run.process.engines import (
+    SEAL,
+    digest_of,
+    folder_of,
+    home_of,
+    newer_words,
+    python_for,
+    python_of,
+    versions_here,
+)
 from harness.spec import sweep_from
 from harness.spec.sweep import Sweep
 from harness.trial.engines import software_of
@@ -36,12 +38,7 @@ INSTALL = "python -m harness engine install jax"
 SWEEP = ("sweep", "--engine", "jax", "--strategy", "none", "--replicas", "1", "--loop", "jit")
 
 
-@pytest.fixture(autouse=True)
-def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of environments, which is empty, on a machine whose own Python has no JAX."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(engines, "versions_here", lambda _: {"numpy": "2.0.0"})
-    return tmp_path / "cache" / "tf-distribute-harness" / "engines"
+pytestmark = pytest.mark.usefixtures("nothing_installed")
 
 
 def sweep(engine: str = "jax", python: str = "") -> Sweep:
@@ -112,6 +109,16 @@ def test_ours_is_taken_where_it_has_what_the_engine_needs(monkeypatch: pytest.Mo
     monkeypatch.setattr(engines, "versions_here", lambda _: {**GOOD, "jax": "0.4.38"})
     with pytest.raises(UsageError, match=INSTALL):
         python_for(sweep())
+
+
+def test_what_lies_in_the_working_directory_and_is_called_like_a_framework_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cloned").mkdir()
+    (tmp_path / "written.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    needs = {"cloned": "1", "written": "1", "numpy": "1", "sklearn": "1"}
+    assert versions_here(Software(needs, brought_by={"sklearn": ("scikit-learn",)})).keys() == {"numpy", "sklearn"}
 
 
 def test_tensorflow_is_left_where_it_is() -> None:
@@ -247,79 +254,6 @@ def test_what_cannot_be_installed_or_listed_is_exit_code_two(
     assert said in capsys.readouterr().err
 
 
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """An engine `small` that needs a package of the tests' own, which pip builds from a folder without any index."""
-    package = tmp_path / "needed-1.0-py3-none-any.whl"
-
-    with zipfile.ZipFile(package, "w") as wheel:
-        wheel.writestr("needed.py", "")
-        wheel.writestr("needed-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: needed\nVersion: 1.0\n")
-        wheel.writestr("needed-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr("needed-1.0.dist-info/RECORD", "")
-    pins = tmp_path / "constraints.txt"
-    pins.write_text("needed==1.0\n")
-    environment = Environment({"needed": "1"}, ("needed",), pins)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setattr(installing, "environments", lambda: {"small": environment})
-    return environment
-
-
-BACKEND = """
-import os, zipfile
-
-def build_wheel(folder, config_settings=None, metadata_directory=None):
-    name, info = "built-1.0-py3-none-any.whl", "built-1.0.dist-info"
-    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
-        wheel.writestr("built.py", open("built.py").read() + f"variable = {os.environ['BUILT_WITH']!r}")
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: built\\nVersion: 1.0\\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr(f"{info}/RECORD", "")
-    return name
-"""
-
-
-@pytest.fixture
-def from_source(small: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """The engine `small` with a package that is there as a source distribution alone, one line of which is wrong."""
-    root = tmp_path / "built-1.0"
-    root.mkdir()
-    (root / "pyproject.toml").write_text('[build-system]\nrequires=[]\nbuild-backend="backend"\nbackend-path=["."]\n')
-    (root / "backend.py").write_text(BACKEND)
-    (root / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: built\nVersion: 1.0\n")
-    (root / "built.py").write_text("import needed\nraise RuntimeError  # wrong\n")
-    shutil.make_archive(str(root), "gztar", tmp_path, root.name)
-    small.constraints.write_text("needed==1.0\nbuilt==1.0\n")
-    build = SourceBuild("built", ("true",), {"BUILT_WITH": "this"}, {"built.py": "# wrong"})
-    environment = small._replace(needs={**small.needs, "built": "1"}, built=build)
-    monkeypatch.setattr(installing, "environments", lambda: {"small": environment})
-    return environment
-
-
-@pytest.mark.slow
-def test_what_nobody_has_a_wheel_of_is_built_there_once(from_source: Environment, tmp_path: Path) -> None:
-    asked = "import built; print(built.variable)"
-    for _ in range(2):
-        folder, interpreter = installing.install("small")
-        assert interpreter.packages == {"needed": "1.0", "built": "1.0"}
-        said = subprocess.run([python_of(folder), "-c", asked], capture_output=True, text=True, check=True)
-        assert said.stdout == "this\n"
-        (tmp_path / "built-1.0.tar.gz").unlink(missing_ok=True)  # another install has what was built
-    assert digest_of(from_source) != digest_of(from_source._replace(built=None))
-
-
-def test_a_tool_that_its_build_lacks_is_named_before_anything_is_made(
-    from_source: Environment, nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert from_source.built is not None
-    without = from_source._replace(built=from_source.built._replace(tools=("true", "no-such-tool")))
-    monkeypatch.setattr(installing, "environments", lambda: {"small": without})
-    with pytest.raises(HarnessError, match="'built' is built from source: install no-such-tool"):
-        installing.install("small")
-    assert not list(nothing_installed.glob("small?*/*"))
-
-
 def test_an_engine_with_an_environment_of_its_own_needs_what_that_needs_whatever_else_it_says() -> None:
     environment = Environment({"needed": "1"}, ("needed",), Path("constraints.txt"))
     for said in ({}, {"software": Software(titles={"needed": "Needed"})}):
@@ -327,107 +261,6 @@ def test_an_engine_with_an_environment_of_its_own_needs_what_that_needs_whatever
         assert software_of(own).needs == {"needed": "1"}
     assert software_of(own).titles == {"needed": "Needed"}
     assert software_of(TENSORFLOW).needs["tensorflow"] == "2"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small")
-def test_an_environment_is_made_from_the_pins_and_sealed(nothing_installed: Path) -> None:
-    folder, interpreter = installing.install("small")
-    assert folder == nothing_installed / "small"
-    assert interpreter.packages == {"needed": "1.0"}
-    assert (folder / SEAL).is_file()
-    assert not sysconfig.get_path("purelib").startswith(str(folder))
-
-
-@pytest.mark.slow
-def test_pins_that_nobody_has_leave_no_environment_and_pips_own_word(
-    small: Environment, nothing_installed: Path
-) -> None:
-    small.constraints.write_text("needed==2.0\n")
-    with pytest.raises(HarnessError, match="engine: pip cannot install it: ") as caught:
-        installing.install("small")
-    assert caught.value.exit_code == 4
-    assert list(nothing_installed.glob("small*")) == [nothing_installed / "small.lock"]
-
-
-def test_where_it_cannot_be_made_anew_the_environment_of_before_is_left(
-    small: Environment, nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert small
-    (nothing_installed / "small").mkdir(parents=True)
-    (nothing_installed / "small" / SEAL).write_text("of before\n")
-    monkeypatch.setattr(installing.sys, "executable", "/bin/false")
-    with pytest.raises(HarnessError, match="engine: cannot make an environment"):
-        installing.install("small")
-    assert (nothing_installed / "small" / SEAL).read_text() == "of before\n"
-
-
-@pytest.mark.usefixtures("small")
-def test_a_python_that_makes_no_environments_says_so(nothing_installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installing.sys, "executable", "/bin/false")
-    with pytest.raises(HarnessError, match="engine: cannot make an environment: it did not say why"):
-        installing.install("small")
-    assert not (nothing_installed / "small").exists()
-
-
-@pytest.mark.usefixtures("small")
-def test_two_do_not_install_at_once() -> None:
-    with installing._alone(folder_of("small")), pytest.raises(UsageError, match="another process is installing in"):
-        installing.install("small")
-
-
-def test_what_an_installer_that_is_killed_has_started_keeps_others_out_until_it_is_through(tmp_path: Path) -> None:
-    """The lock is let go of in this process as the system does for one that is killed."""
-    folder, end = folder_of("small"), tmp_path / "end"
-    os.mkfifo(end)
-    pip = threading.Thread(target=installing._run, args=(["cat", str(end)], "cannot end"))
-    with installing._alone(folder):
-        pip.start()
-        program_runs = end.open("w")
-    with program_runs, pytest.raises(UsageError, match="another process is installing in"), installing._alone(folder):
-        pass
-    pip.join()
-    with installing._alone(folder):
-        pass
-
-
-@pytest.mark.usefixtures("small")
-def test_a_disk_that_is_full_or_has_no_locks_is_one_line_and_the_environment_of_before_is_left(
-    nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(fresh: Path, _: Environment) -> None:
-        fresh.mkdir()
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def no_locks(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    (nothing_installed / "small").mkdir(parents=True)
-    monkeypatch.setattr(installing, "_fill", full)
-    where = re.escape(str(nothing_installed))
-    with pytest.raises(HarnessError, match=f"^engine: cannot install 'small' in '{where}': No space left on device$"):
-        installing.install("small")
-    assert sorted(path.name for path in nothing_installed.iterdir()) == ["small", "small.lock"]
-    monkeypatch.setattr("fcntl.flock", no_locks)
-    with pytest.raises(HarnessError, match=f"^engine: cannot write '{where}': No locks available$"):
-        installing.install("small")
-
-
-def test_the_environment_of_before_goes_only_once_the_new_one_stands_in_its_place(tmp_path: Path) -> None:
-    folder, fresh = tmp_path / "small", tmp_path / "small.new"
-    for made, text in ((folder, "of before"), (fresh, "new")):
-        made.mkdir()
-        (made / SEAL).write_text(text)
-    with pytest.raises(OSError, match="No such file"):
-        installing._replace(folder, tmp_path / "none")
-    assert (folder / SEAL).read_text() == "of before"
-    folder.rename(tmp_path / "small.old")  # by one that was killed
-    with pytest.raises(OSError, match="No such file"):
-        installing._replace(folder, tmp_path / "none")
-    assert (folder / SEAL).read_text() == "of before"
-    installing._replace(folder, fresh)
-    assert (folder / SEAL).read_text() == "new"
-    assert list(tmp_path.iterdir()) == [folder]
 
 
 @pytest.mark.parametrize(("engine", "alone"), [(ENGINE, True), (TORCH, True), (HOROVOD, False)])

@@ -35,6 +35,7 @@ class Horovod(TrialsAlone):
     clusters = HorovodClusters()
     software = Software(
         titles={"horovod": "Horovod", **SOFTWARE.titles},
+        brought_by=SOFTWARE.brought_by,
         variables=(
             *SOFTWARE.variables,
             "HOROVOD_FUSION_THRESHOLD",
@@ -52,7 +53,7 @@ class Horovod(TrialsAlone):
         constraints=Path(__file__).parent / "constraints.txt",
         built=SourceBuild(
             package="horovod",
-            tools=("cmake", "g++"),
+            tools=("cmake", "g++", "make"),
             variables={
                 "HOROVOD_WITH_TENSORFLOW": "1",
                 "HOROVOD_WITHOUT_PYTORCH": "1",
@@ -60,6 +61,7 @@ class Horovod(TrialsAlone):
                 "HOROVOD_WITH_GLOO": "1",
                 "HOROVOD_WITHOUT_MPI": "1",
                 "HOROVOD_CPU_OPERATIONS": "GLOO",
+                "CMAKE_POLICY_VERSION_MINIMUM": "3.5",  # CMake 4 else refuses what the Gloo in it asks for
             },
             # an operation for XLA, which uses what TensorFlow no longer has
             without={"horovod/tensorflow/CMakeLists.txt": "xla_mpi_ops.cc"},

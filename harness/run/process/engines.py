@@ -3,6 +3,7 @@
 An engine that says no more than TensorFlow does (`harness.protocol.engine.Environment`) runs in ours.
 """
 
+import contextlib
 import hashlib
 import platform
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from harness.errors import UsageError, not_one_of
 from harness.files import default_data_dir, read_whole
-from harness.protocol.engine import Engine, Environment
+from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
 from harness.spec.engines import only_engine_of
@@ -81,7 +82,7 @@ def home_of(engine: Engine) -> Home:
     environment = environment_of(engine)
     if environment is None:
         return Home(our_interpreter(software_of(engine)), ours=True)
-    here = versions_here(environment)
+    here = versions_here(software_of(engine))
     if not _lacks(environment, here):
         return Home(Interpreter(sys.executable, platform.python_version(), here), ours=True)
     folder = folder_of(engine.name)
@@ -99,15 +100,16 @@ def home_of(engine: Engine) -> Home:
         return Home(why_not=f"cannot be used as it is installed ({error})")
 
 
-def versions_here(environment: Environment) -> dict[str, str]:
-    """Versions of what the engine needs, as far as the running interpreter has it; nothing is imported."""
-    found = {}
-    for name in environment.needs:
-        if util.find_spec(name) is not None:
-            try:
-                found[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                found[name] = ""
+def versions_here(software: Software) -> dict[str, str]:
+    """Versions of what an engine needs, as far as a package that is installed here brings it; nothing is imported.
+
+    A folder or file of the working directory that is only called like it is found as a module, and is none.
+    """
+    found: dict[str, str] = {}
+    for name in (name for name in software.needs if util.find_spec(name) is not None):
+        for package in (name, *software.brought_by.get(name, ())):
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                found.setdefault(name, metadata.version(package))
     return found
 
 

@@ -1,7 +1,9 @@
 """An environment for an engine: a venv of the running Python in the user's cache folder, from the engine's pins."""
 
 import contextlib
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,10 @@ REPLACED = ".old"
 """What the name of the one before ends with until the new one stands in its place."""
 WHEELS = ".wheels"
 """What the name of the folder beside it ends with, where what was built for it is kept."""
+LOG = ".log"
+"""What the name of the file beside it ends with, where all that a build said is kept that went wrong."""
+_COMPLAINT = re.compile(r"CMake Error|\S error: ")
+"""A line that begins with `error:` is of who started the compiler, and says only that it failed."""
 
 
 def install(name: str) -> tuple[Path, Interpreter]:
@@ -94,14 +100,14 @@ def _wheel(kept: Path, environment: Environment, built: SourceBuild, pip: Sequen
     own = kept / f"{sys.implementation.cache_tag}-{digest_of(environment)[:16]}"
     if not (found := list(own.glob("*.whl"))):
         with tempfile.TemporaryDirectory(prefix="harness-build-") as work:
-            found = _built(Path(work), environment, built, pip)
+            found = _built(Path(work), environment, built, pip, kept.with_suffix(LOG))
             shutil.rmtree(kept, ignore_errors=True)
             own.mkdir(parents=True)
             found = [Path(shutil.copy2(wheel, own)) for wheel in found]
     return found[0]
 
 
-def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequence[str]) -> list[Path]:
+def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequence[str], log: Path) -> list[Path]:
     """Fetch the source distribution, leave out of it what is to be, and make its wheel in the environment itself."""
     source, wheels, alone = work / "source", work / "wheels", ["--no-deps", "--no-build-isolation"]
     asked = ["--no-binary", built.package, "--constraint", str(environment.constraints), built.package]
@@ -112,19 +118,43 @@ def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequen
     for name, text in built.without.items():
         lines = (root / name).read_text(encoding="utf-8").splitlines(keepends=True)
         (root / name).write_text("".join(line for line in lines if text not in line), encoding="utf-8")
-    _run([*pip, "wheel", *alone, "--wheel-dir", str(wheels), str(root)], "cannot build it", variables)
+    _run([*pip, "wheel", *alone, "--wheel-dir", str(wheels), str(root)], "cannot build it", variables, log)
     return list(wheels.glob("*.whl"))
 
 
-def _run(command: Sequence[str], what: str, variables: Mapping[str, str] | None = None) -> None:
-    """HarnessError with the last line of what the command said, where it fails. It has the lock, too."""
+def _run(
+    command: Sequence[str], what: str, variables: Mapping[str, str] | None = None, log: Path | None = None
+) -> None:
+    """HarnessError with why, where the command fails; all that it said is then in `log`. It has the lock, too."""
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=variables, close_fds=False
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        env=variables,
+        close_fds=False,
     )
     if done.returncode:
-        said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        wrong = [line for line in said if line.startswith("ERROR")] or said or ["it did not say why"]
-        raise HarnessError(f"engine: {what}: {wrong[-1].removeprefix('ERROR: ')}")
+        reason = f"engine: {what}: {_why(done.stderr or done.stdout)}"
+        if log is not None:
+            log.write_text(done.stdout + done.stderr, encoding="utf-8")
+            reason = f"{reason}; all that was said is in '{log}'"
+        raise HarnessError(reason)
+    if log is not None:
+        log.unlink(missing_ok=True)
+
+
+def _why(said: str) -> str:
+    """The first line by which CMake or a compiler complains, with the next where that has the reason; else the last of
+    pip's own, or of all."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for line, after in itertools.zip_longest(lines, lines[1:], fillvalue=""):
+        if _COMPLAINT.search(line):
+            return f"{line} {after}" if line.endswith(":") else line
+    wrong = [line for line in lines if line.startswith("ERROR")] or lines or ["it did not say why"]
+    return wrong[-1].removeprefix("ERROR: ")
 
 
 @contextlib.contextmanager

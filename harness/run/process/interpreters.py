@@ -36,7 +36,8 @@ if sys.version_info >= {OLDEST}:
     from importlib import metadata, util
     for argument in sys.argv[1:]:
         name, packages = argument.split("=")
-        if util.find_spec(name) is not None:
+        spec = util.find_spec(name)
+        if spec is not None and spec.origin is not None:
             answer["packages"][name] = ""
             for package in packages.split(","):
                 try:
@@ -47,7 +48,8 @@ if sys.version_info >= {OLDEST}:
 print({_MARK!r} + json.dumps(answer))
 """
 """Asks for the modules that the arguments name, each with the packages that may bring it (`MODULE=PACKAGE,PACKAGE`);
-written so that even Python 2 answers with its version. Nothing large is imported."""
+written so that even Python 2 answers with its version. Nothing large is imported. A folder without any module of its
+own, which is only called like one, has no origin."""
 _OURS_ALONE = ("VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "PYTHONHOME", "PYTHONEXECUTABLE")
 _INSTALLED = {"site-packages", "dist-packages"}
 

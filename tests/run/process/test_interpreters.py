@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
+from harness.protocol.engine import Software
 from harness.run.process.interpreters import Interpreter, examine, inherited, older, our_interpreter, short_path
 from harness.run.process.zygote import Zygote, ZygoteError
 from harness.trial.engines import engine_of, software_of
@@ -115,6 +116,15 @@ def test_what_is_missing_in_a_real_venv_is_said_with_the_remedy(tmp_path: Path) 
     assert said_of(python) == (
         f"--python-b: '{python}' cannot import tensorflow, keras, pydantic; {python} -m pip install tensorflow pydantic"
     )
+
+
+def test_a_folder_that_is_only_called_like_a_package_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cloned").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(UsageError, match=f"^{FLAG}: '{sys.executable}' cannot import cloned; "):
+        examine(sys.executable, FLAG, Software({"cloned": "1"}))
 
 
 def test_a_python_that_prints_at_its_start_is_understood(tmp_path: Path) -> None:
