@@ -58,6 +58,16 @@ def test_the_record_names_the_stages() -> None:
     assert data("digits").stages == ["Digits(1797)", "Shuffle(1797)", "Batch(64)", "Prefetch(2)"]
     assert data("digits", ahead=0).stages[-1] == "Batch(64)"
     assert data("synthetic").stages == ["Synthetic", "Batch(64)", "OnDevices"]
+    of_three = Data("digits", SHAPE, 96, 1, ahead=2, processes=3)
+    assert of_three.stages == ["Digits(1797)", "Shard(3)", "Shuffle(599)", "Batch(32)", "Prefetch(2)"]
+
+
+def test_the_record_says_where_batches_are_gathered_but_of_what_stays_on_the_devices() -> None:
+    beside = Data("digits", SHAPE, 64, 1, ahead=2, thread=True)
+    assert beside.unlike == {"input": "batches are gathered in a Python thread beside the step"}
+    own = {"input": "batches are gathered in the step's own thread"}
+    assert data("digits").unlike == Data("digits", SHAPE, 64, 1, ahead=0, thread=True).unlike == own
+    assert data("synthetic").unlike == {}
 
 
 def test_what_may_be_ready_before_a_step_asks_is_what_is_made_ahead_and_what_a_thread_waits_to_hand_over() -> None:

@@ -16,10 +16,12 @@ from harness.trial.same_work.catalogue import GPU
 from harness.trial.same_work.reference import FLOAT32
 from harness.visible import message
 
-FLAGS, POOL = "XLA_FLAGS", "NPROC"
-"""Variables that XLA reads as its backend starts: its flags, and how many threads its pools have."""
+POOL = "NPROC"
+"""A variable that XLA reads as its backend starts: how many threads its pools have."""
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 """A variable that says whether a process takes three quarters of a card at once, as is JAX's own choice."""
+OF_CARDS = {GPU, "cuda", "rocm"}
+"""What JAX_PLATFORMS may have that is a GPU."""
 AMPERE = 8.0
 """The compute capability from which on cards multiply in TF32."""
 WHOLE, ROUNDS_MORE = ("highest", "float32", "f32_f32_f32"), ("bf16_", "f16_", "any_f8")
@@ -72,7 +74,7 @@ class TrialDevices(NamedTuple):
 
 def set_up(request: Request) -> TrialDevices:
     """Start JAX's backend with the devices of this process's replicas, and join the other processes where there are
-    several; HarnessError where it had been started before with fewer, Unsupported where a second pool is asked for, or
+    several; HarnessError where it had been started before, Unsupported where a second pool is asked for, or
     more cards than JAX finds."""
     if request.inter_op_threads:
         raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
@@ -98,6 +100,9 @@ def _cards(request: Request) -> TrialDevices:
 
 def _found_cards(jax: Any) -> list[Any]:
     """Unsupported, with the reason, where there is none."""
+    asked = str(jax.config.jax_platforms or "")
+    if asked and not OF_CARDS & set(asked.split(",")):
+        raise Unsupported(f"JAX {jax.__version__} finds no GPU, since JAX_PLATFORMS is '{asked}': unset it")
     try:
         found: list[Any] = jax.local_devices(backend=GPU)
     except RuntimeError as error:
@@ -114,11 +119,19 @@ def _arithmetic(cards: list[Any]) -> str:
     XLA's own kernels. Unsupported for what rounds more."""
     import jax
 
-    able = all(float(getattr(card, "compute_capability", 0)) >= AMPERE for card in cards)
+    able = all(_capability(card) >= AMPERE for card in cards)
     asked = str(jax.config.jax_default_matmul_precision).lower()
     if asked.startswith(ROUNDS_MORE):
         raise Unsupported(f"JAX_DEFAULT_MATMUL_PRECISION is {asked}: products are proved in float32 and TF32 alone")
     return FLOAT32 if not able or asked in WHOLE or asked.startswith("f64") else TF32
+
+
+def _capability(card: Any) -> float:
+    """Of NVIDIA's cards; 0 of another maker's, which JAX names by letters, such as gfx942."""
+    try:
+        return float(card.compute_capability)
+    except (AttributeError, ValueError):
+        return 0.0
 
 
 def _of_processor(request: Request) -> TrialDevices:
@@ -127,10 +140,12 @@ def _of_processor(request: Request) -> TrialDevices:
 
     count, each = request.cell.devices, request.intra_op_threads
     threads = each if count == 1 else THREADS_A_DEVICE * count * max(1, each)
-    flags = os.environ.get(FLAGS, "")
-    os.environ[FLAGS] = f"{flags} --xla_force_host_platform_device_count={count}".strip()
     if threads:
         os.environ[POOL] = str(threads)
+    try:
+        jax.config.update("jax_num_cpu_devices", count)  # before which XLA's own flag of that comes to nothing
+    except RuntimeError as error:
+        raise HarnessError(f"JAX's backend was started before the trial: {message(str(error))}") from None
     jax.config.update("jax_platforms", "cpu")  # whatever accelerators there are, these devices are the processor's
     if request.scratch:
         share_compiled(Path(request.scratch))
@@ -138,11 +153,9 @@ def _of_processor(request: Request) -> TrialDevices:
         join(request.member, request.others_limit_s)
         write_compiled_too(request.member.index)
     own = jax.local_devices()
-    if len(own) < count:
-        raise HarnessError(f"JAX has {len(own)} devices, expected {count}: its backend was started before the trial")
-    devices = own[:count] if request.member is None else jax.devices()
+    devices = own if request.member is None else jax.devices()
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, each))
-    return TrialDevices(devices, own[:count], threads, physical, shared=len(devices) > physical)
+    return TrialDevices(devices, own, threads, physical, shared=len(devices) > physical)
 
 
 def mean(value: float, request: Request) -> float:

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-UNLIKE = {
-    "compiler": "XLA compiles the whole step",
-    "threads": "all devices share one pool",
-}
+UNLIKE = {"compiler": "XLA compiles the whole step"}
 """What is not as under TensorFlow, whatever the cell."""
 LIBRARIES = "on GPUs XLA calls libraries for products, by which a step is not told apart here from one that lacks them"
 JOINED = "XLA decides which sums are joined"
@@ -105,9 +102,11 @@ class OnJaxTrainer(TakenApart):
     def _unlike(self) -> dict[str, str]:
         """What is not as under TensorFlow, by subject."""
         cell = self._request.training
+        together = "the devices of a process share one pool" if cell.workers > 1 else "all devices share one pool"
+        threads = {"threads": together} if self._request.cell.devices > 1 else {}
         packs = {"packs": JOINED} if cell.replicas_in_sync > 1 else {}
         processes = {"processes": f"one for {plural(cell.replicas, 'replica')}"} if cell.workers > 1 else {}
-        return {**UNLIKE, **packs, **processes, **self._remarks}
+        return {**UNLIKE, **threads, **packs, **processes, **self._data.unlike, **self._remarks}
 
     @property
     def alone(self) -> Callable[[], None]:

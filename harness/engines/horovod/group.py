@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from harness.errors import Unsupported
 from harness.protocol.messages import Membership
 from harness.trial.namespace import call_host
 from harness.trial.same_work import meeting
@@ -35,19 +36,28 @@ def enter(member: Membership) -> None:
 def begin(member: Membership, limit_s: float) -> None:
     """Start Horovod; returns when every process has.
 
-    HarnessError that names who is missing after `limit_s`: Horovod knows no names.
+    HarnessError that names who is missing after `limit_s`: Horovod knows no names. Unsupported between addresses of
+    IPv6.
     """
     import horovod.tensorflow as hvd
 
     host, port = meeting.place(member, 0)
     variables = _variables(member.index, len(member.cluster[member.task]))
-    rendezvous = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": socket.gethostbyname(host), "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}
+    rendezvous = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": _ipv4(host), "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}
     os.environ.update(variables | rendezvous)
     listening, before = meeting.meet(member, limit_s), _connections()
     with _serving(listening):
         hvd.init()
         mean(0.0)  # whoever is through no longer asks the first one
     _gloos.update(_connections() - before)
+
+
+def _ipv4(host: str) -> str:
+    """The host's address; Unsupported where it has none of IPv4, the only ones at which Horovod asks."""
+    try:
+        return socket.gethostbyname(host)
+    except OSError:
+        raise Unsupported(f"Horovod's processes meet over IPv4, and the host '{host}' has no such address") from None
 
 
 def mean(value: float) -> float:

@@ -195,14 +195,15 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
         bytes that are joined and the length of a cycle make it another one."""
         program = self._way.program() if self._instead is None else self._instead.whole.program()
         found = inspect(program, self._cell)
-        told: dict[str, Any] = {"input": self._data.stages, "unlike": UNLIKE}
+        unlike = UNLIKE | self._data.unlike
+        told: dict[str, Any] = {"input": self._data.stages, "unlike": unlike}
         if found.packs and self._cell.workers == 1:
-            told |= {"unlike": UNLIKE | {"packs": NOT_TAKEN}, "packs": 0, "pack_bytes": []}
+            told |= {"unlike": unlike | {"packs": NOT_TAKEN}, "packs": 0, "pack_bytes": []}
         elif found.packs:
             joined = os.environ.get(group.CYCLE, ITS_CYCLE), os.environ.get(group.FUSION, ITS_DEFAULT)
             made_of = hashlib.sha256(f"{found.fingerprint} {joined}".encode()).hexdigest()[:16]
             fused = {"packs": FUSED.format(*joined)}
-            told |= {"unlike": UNLIKE | fused, "packs": None, "pack_bytes": [], "fingerprint": made_of}
+            told |= {"unlike": unlike | fused, "packs": None, "pack_bytes": [], "fingerprint": made_of}
         return found.model_copy(update=told)
 
 

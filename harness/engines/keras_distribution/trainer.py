@@ -201,5 +201,7 @@ class KerasTrainer(OnJaxRecovering):
     def executed(self) -> Executed:
         """The compiled program that is timed, and the input."""
         unlike = {} if self._distribution is None else self._way.unlike()
+        for subject, words in self._data.unlike.items():
+            unlike[subject] = f"{words}, and put on devices within the step"
         program = self._instead or self._whole
         return inspect(*program, self._data.stages, {**self._unlike, **unlike})

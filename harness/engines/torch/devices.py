@@ -117,8 +117,9 @@ class Card(Processor):
     @property
     def _in_tf32(self) -> dict[str, bool]:
         """Which kinds of ops compute float32 in TF32: PyTorch's own choice is convolutions alone, and nothing here
-        changes it. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, whatever PyTorch says."""
-        able = torch.cuda.get_device_capability(self.device) >= AMPERE
+        changes it. NVIDIA_TF32_OVERRIDE=0 forbids it to NVIDIA's libraries, whatever PyTorch says; AMD's cards, whose
+        capabilities are other numbers, have none."""
+        able = torch.version.hip is None and torch.cuda.get_device_capability(self.device) >= AMPERE
         able = able and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0"
         allowed = {CONVOLUTIONS: torch.backends.cudnn.allow_tf32, PRODUCTS: torch.backends.cuda.matmul.allow_tf32}
         return {kind: able and on for kind, on in allowed.items()}

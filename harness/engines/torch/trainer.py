@@ -178,7 +178,8 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
 
     def executed(self) -> Executed:
         """The reductions of a step, and the input."""
-        found = inspect(self._averaging, self._counted.optimizer, self._data.stages, self._remarks)
+        unlike = {**self._data.unlike, **self._remarks}
+        found = inspect(self._averaging, self._counted.optimizer, self._data.stages, unlike)
         found = found if self._holds is None else of_instrument(found, self._instrument, self._holds)
         return self._device.told(found, self._module)
 

@@ -80,12 +80,21 @@ class Data:
 
     @property
     def stages(self) -> list[str]:
-        """From the source to the step, for the record."""
+        """From the source to this process's step, for the record."""
         if self._stays:
             return ["Synthetic", f"Batch({self._size})", "OnDevices"]
-        count = len(self._digits[1])
-        stages = [f"Digits({count})", f"Shuffle({count})", f"Batch({self._size})"]
+        count, n = len(self._digits[1]), self._processes
+        shard = [f"Shard({n})"] if n > 1 else []
+        stages = [f"Digits({count})", *shard, f"Shuffle({count // n})", f"Batch({self._size // n})"]
         return [*stages, f"Prefetch({self._ahead})"] if self._ahead else stages
+
+    @property
+    def unlike(self) -> dict[str, str]:
+        """Of the input what is not as under TensorFlow, whose threads run beside Python."""
+        if self._stays:
+            return {}
+        where = "a Python thread beside the step" if self._thread and self._ahead else "the step's own thread"
+        return {"input": f"batches are gathered in {where}"}
 
     def batches(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
         """This process's share of the gate's batches as `place` puts them on the devices, then of the endless rest, a

@@ -2,6 +2,7 @@
 that Gloo exchanges over."""
 
 import contextlib
+import ipaddress
 import os
 import select
 import socket
@@ -9,7 +10,7 @@ import time
 
 from harness.errors import HarnessError
 from harness.protocol.messages import Membership
-from harness.spec.address import split_address
+from harness.spec.address import joined, split_address
 from harness.trial.membership import LOOK_S, enter_network
 
 GO, INDEX_BYTES = b"!", 4
@@ -18,7 +19,7 @@ OTHERS = 1.25
 
 
 def enter(member: Membership, variable: str) -> None:
-    """Move to the network that the launcher gave, and let Gloo exchange over the interface of this process's address.
+    """Move to the network that the launcher gave, and let Gloo exchange over the interface that leads to the others.
 
     `variable` is the one by which the framework is told; where it is not set Gloo takes the interface of the host's
     name, which a network of the launcher's does not have. HarnessError where another's address does not resolve, and
@@ -26,7 +27,7 @@ def enter(member: Membership, variable: str) -> None:
     """
     enter_network(member)
     interfaces = _interfaces()
-    own = socket.gethostbyname(place(member, member.index)[0])
+    own = _towards_others(member)
     found = next((name for name, addresses in interfaces.items() if own in addresses), "")
     if found and (member.namespace or not os.environ.get(variable)):
         os.environ[variable] = found
@@ -36,16 +37,18 @@ def enter(member: Membership, variable: str) -> None:
 
 
 def meet(member: Membership, limit_s: float) -> socket.socket | None:
-    """Return when every process is there: in the first one the socket that listens at its address, in any other None.
+    """Return when every process is there: in the first one the socket that listens at its port, in any other None.
 
-    HarnessError that names who is missing after `limit_s`.
+    Outside of a network of the launcher's it listens at every address, as TensorFlow's servers do: the host need not
+    have the one by which the others reach it, and may know its own name by one that nobody else reaches. HarnessError
+    that names who is missing after `limit_s`.
     """
     host, port = place(member, 0)
     if member.index:
         _be_called(host, port, member.index, OTHERS * limit_s)
         return None
-    found = _listening(host, port)
-    _call_all(found, len(member.cluster[member.task]), limit_s)
+    found = _listening(host, port, everywhere=not member.namespace)
+    _call_all(found, joined(host, port), len(member.cluster[member.task]), limit_s)
     return found
 
 
@@ -55,25 +58,27 @@ def place(member: Membership, index: int) -> tuple[str, int]:
     return host, port or 0
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, everywhere: bool) -> socket.socket:
     """A socket that listens there; the launcher holds the port bound besides, so it must be shared.
 
     HarnessError where the port is taken.
     """
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
+        found.bind(("", port) if everywhere else address)
         found.listen()
     except OSError as error:
         found.close()
-        raise HarnessError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        raise HarnessError(f"cannot listen on {joined(host, port)}: {error.strerror or error}") from None
     return found
 
 
-def _call_all(listening: socket.socket, count: int, limit_s: float) -> None:
-    """The first process's part: every other one connects and says its index; once all have, all are told to go on.
+def _call_all(listening: socket.socket, address: str, count: int, limit_s: float) -> None:
+    """The first process's part, whose address the others know: every other one connects and says its index; once all
+    have, all are told to go on.
 
     HarnessError that names those who have not after `limit_s`. Who connects and says something else, or nothing, is
     none of them.
@@ -86,7 +91,6 @@ def _call_all(listening: socket.socket, count: int, limit_s: float) -> None:
             readable, _, _ = select.select([listening, *unknown], [], [], max(0.0, end - time.monotonic()))
             if not readable:
                 names = ", ".join(f"worker {index}" for index in missing)
-                address = "{}:{}".format(*listening.getsockname())
                 raise HarnessError(f"{names} did not come to {address} within {limit_s:g} s")
             for ready in readable:
                 if ready is listening:
@@ -111,7 +115,20 @@ def _be_called(host: str, port: int, index: int, limit_s: float) -> None:
             if connection.recv(len(GO)) == GO:
                 return
         time.sleep(LOOK_S)
-    raise HarnessError(f"worker 0 did not answer on {host}:{port} within {limit_s:g} s")
+    raise HarnessError(f"worker 0 did not answer on {joined(host, port)} within {limit_s:g} s")
+
+
+def _towards_others(member: Membership) -> str:
+    """The address of this host that the others see, which its own name need not lead to; empty where no way leads to
+    them. Those on this host may be reached by one that the others do not see."""
+    count, found = len(member.cluster[member.task]), []
+    for index in [index for index in range(count) if index != member.index] or [member.index]:
+        family, *_, address = socket.getaddrinfo(*place(member, index), type=socket.SOCK_DGRAM)[0]
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as way:
+            way.connect(address)  # of a datagram socket: nothing is sent
+            found.append(str(way.getsockname()[0]))
+    seen = (own for own in found if not ipaddress.ip_address(own).is_loopback)
+    return next(seen, next(iter(found), ""))
 
 
 def _interfaces() -> dict[str, list[str]]:
@@ -119,6 +136,6 @@ def _interfaces() -> dict[str, list[str]]:
     import psutil
 
     return {
-        name: [one.address for one in addresses if one.family == socket.AF_INET]
+        name: [one.address for one in addresses if one.family in (socket.AF_INET, socket.AF_INET6)]
         for name, addresses in psutil.net_if_addrs().items()
     }

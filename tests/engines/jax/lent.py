@@ -18,7 +18,7 @@ def lend() -> None:
     """From now on, device kind `gpu` means such a card in this process."""
     from harness.engines._on_jax import devices
 
-    os.environ[devices.FLAGS] = f"--xla_force_host_platform_device_count={CARDS}"
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={CARDS}"
     os.environ[devices.POOL] = str(devices.THREADS_A_DEVICE * CARDS)
     devices._found_cards = _of_the_processor
     devices._arithmetic = lambda _: TF32

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,16 @@ print(json.dumps({
 """
 
 
-def set_up(python: str, *capabilities: str, precision: str = "", **variables: str) -> dict[str, Any]:
-    """What a trial of two replicas takes of cards of these compute capabilities."""
+def process(python: str, *capabilities: str, precision: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """A trial of two replicas that takes cards of these compute capabilities."""
     command = [python, "-c", PROCESS, precision, *capabilities]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "", **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def set_up(python: str, *capabilities: str, **keys: str) -> dict[str, Any]:
+    """What it takes."""
+    done = process(python, *capabilities, **keys)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -75,8 +81,15 @@ def test_float32_is_tf32_where_cards_have_it_and_jax_was_not_told_otherwise(
     others = {
         set_up(jax_python, "9.0", "7.5")["arithmetic"],
         set_up(jax_python, "9.0", "9.0", precision="highest")["arithmetic"],
+        set_up(jax_python, "gfx942", "gfx942")["arithmetic"],
     }
     assert others == {"float32"}
+
+
+def test_where_jax_was_told_of_no_gpu_the_reason_names_the_variable(jax_python: str) -> None:
+    said = process(jax_python, "9.0", "9.0", JAX_PLATFORMS="cpu").stderr.splitlines()[-1]
+    assert re.search(r"Unsupported: JAX \S+ finds no GPU, since JAX_PLATFORMS is 'cpu': unset it$", said)
+    assert set_up(jax_python, "9.0", "9.0", JAX_PLATFORMS="cuda,cpu")["of"] == 2
 
 
 @pytest.mark.slow

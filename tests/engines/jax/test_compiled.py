@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from harness.engines._on_jax.joining import wait_for_coordinator
+import pytest
+
+from harness.engines._on_jax.joining import wait_for_coordinator, without_proxy
 
 ROOT = Path(__file__).parents[3]
 LOOPBACK = "127.0.0.1"
@@ -45,6 +47,7 @@ print(json.dumps({
     "types": [str(there["a"].dtype), str(there["number"].dtype)],
     "row": np.asarray(rows.addressable_data(0)).tolist(),
     "index": jax.process_index(),
+    "devices": jax.device_count(),
     "hits": events.count("cache_hits"),
     "misses": events.count("cache_misses"),
     "compared": len(compared),
@@ -52,11 +55,11 @@ print(json.dumps({
 """
 
 
-def both(python: str, scratch: Path) -> list[dict[str, Any]]:
+def both(python: str, scratch: Path, **variables: str) -> list[dict[str, Any]]:
     """What two processes say of a step that they share, one after the other by their numbers."""
     with socket.create_server((LOOPBACK, 0)) as free:
         address = "{}:{}".format(*free.getsockname())
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     commands = [[python, "-c", PROCESS, address, str(index), str(scratch)] for index in (0, 1)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) for command in commands]
     said = [process.communicate(timeout=LONG_S)[0] for process in processes]
@@ -97,3 +100,34 @@ def test_a_coordinator_that_never_comes_is_left_to_jax_after_the_limit() -> None
     begun = time.monotonic()
     wait_for_coordinator(host, port, 0.1)
     assert time.monotonic() - begun >= 0.1
+
+
+def test_no_proxy_is_asked_for_the_way_to_the_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_grpc_proxy", raising=False)
+    monkeypatch.setenv("no_proxy", "localhost")
+    without_proxy({"node2", "node1"})
+    assert os.environ["no_proxy"] == "localhost,node1,node2"
+    assert "no_grpc_proxy" not in os.environ
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("no_grpc_proxy", "localhost")
+    without_proxy({"node1"})
+    assert [os.environ[name] for name in ("no_proxy", "no_grpc_proxy")] == ["node1", "localhost,node1"]
+
+
+def test_processes_join_each_other_where_the_environment_names_a_proxy(
+    jax_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as proxy:  # which never answers
+        host, port = proxy.getsockname()
+        for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+            monkeypatch.setenv(name, f"http://{host}:{port}")
+        for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        assert [one["sum"] for one in both(jax_python, tmp_path)] == [[9, 16, 23]] * 2
+
+
+def test_how_many_devices_a_process_has_is_the_cells_whatever_the_environment_says(
+    jax_python: str, tmp_path: Path
+) -> None:
+    told = {"JAX_NUM_CPU_DEVICES": "3", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    assert [one["devices"] for one in both(jax_python, tmp_path, **told)] == [2, 2]

@@ -76,6 +76,7 @@ def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
         replicas = trial.cell.replicas
         assert len(trial.resources.logical_devices) == replicas
         assert trial.resources.shared == (replicas > trial.resources.physical_devices)
+        assert trial.executed.unlike.get("threads") == ("all devices share one pool" if replicas > 1 else None)
         if trial.cell.strategy == "none":
             assert trial.executed.operations == {}
         elif replicas > 1:
@@ -151,6 +152,7 @@ def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run,
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
     told = {"processes": "one for 1 replica", "packs": "XLA decides which sums are joined"}
     assert told.items() <= trial.executed.unlike.items()
+    assert "threads" not in trial.executed.unlike, "a device has its process's own pool"
 
 
 @pytest.mark.parametrize("loop", ["jit", "shard_map"])

@@ -223,6 +223,8 @@ def float32_is_tf32_where_the_card_has_it_and_a_layer_is_computed_in_it() -> Non
     assert found((7, 5)) == ["float32", "float32"]
     with mock.patch.dict(os.environ, NVIDIA_TF32_OVERRIDE="0"):
         assert found() == ["float32", "float32"]
+    with mock.patch.object(torch.version, "hip", "6.4"):
+        assert found((9, 4)) == ["float32", "float32"], "AMD's cards have other numbers"
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
         assert found() == ["tf32", "tf32"]
