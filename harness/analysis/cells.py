@@ -111,6 +111,8 @@ class CellTrials:
     """What its GPUs did in the windows of its measured trials; None where none was read."""
     again: int = 0
     """Trials recorded beyond those that the plan has of their blocks, such as of one that was interrupted."""
+    later_fixed_s: float | None = None
+    """The same as `fixed_s` without the first trial, which may compile what later ones read, where there are more."""
 
     @functools.cached_property
     def cell_id(self) -> str:
@@ -161,6 +163,7 @@ def read_cell(
     told = [t.executed for t in [*measured, *trials] if t.executed.fingerprint or t.executed.input]
     resources = [trial.resources for trial in [*measured, *trials] if trial.resources.logical_devices]
     ended = measured or [trial for trial in trials if trial.status == "wrong_result"]
+    fixed = [trial.phases.fixed_s for trial in sorted(ended, key=lambda trial: trial.block)]
     return CellTrials(
         cell=cell,
         status=status,
@@ -168,7 +171,8 @@ def read_cell(
         planned=planned,
         measured=_measure(cell, measured, pilot_blocks, trend) if status in MEASURED else None,
         phases_s=_phase_medians(trials),
-        fixed_s=statistics.median(trial.phases.fixed_s for trial in ended) if ended else None,
+        fixed_s=statistics.median(fixed) if fixed else None,
+        later_fixed_s=statistics.median(fixed[1:] or fixed) if fixed else None,
         problems=_problems(trials),
         notes=tuple(dict.fromkeys(text for trial in measured for text in trial.checks.detail.values())),
         executed=next(iter(told), Executed()),

@@ -14,10 +14,10 @@ from harness.analysis.summary import summarise
 from harness.cli import run as command_line
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run, load_run
-from harness.record.trial import TrialRecord
+from harness.record.trial import Phases, TrialRecord
 from harness.report.figures import efficiency_figure
 from harness.report.page.report import render
-from harness.report.tables.engines import TELLS_NOT, differing_lines, engines_table
+from harness.report.tables.engines import differing_lines, engines_table, tells_not
 from harness.report.tables.overlay import published
 from harness.report.terminal.run import run_text
 from harness.run.kinds.sweep import SweepRun
@@ -148,8 +148,41 @@ def test_what_an_engine_does_otherwise_is_told_beside_the_ranking_of_several_and
     table = engines_table(work)
     assert {row[:3] for row in table.rows} == {(ENGINE, "–", "–"), ("torch", "none", "others")}
     assert table.columns[-1].name == "fixed cost of a trial"
-    assert all(re.match(r"1 replica [\d.]+ m?s, 2 replicas [\d.]+ m?s", row[-1]) for row in table.rows), table.rows
+    assert all(re.match(r"1 device [\d.]+ m?s, 2 devices [\d.]+ m?s", row[-1]) for row in table.rows), table.rows
     assert differing_lines(work) == ["torch: compiler none; initial weights others."]
+
+
+def test_a_fixed_cost_is_of_processes_or_of_devices_and_leaves_out_the_trial_that_compiles() -> None:
+    manifest, trials = make_run(faults=False)
+
+    def placed(trial: TrialRecord) -> TrialRecord:
+        """The cell of two replicas has its cost in several trials, of which the first compiles."""
+        compiled = 60.0 if trial.block == 0 else 1.0
+        return trial.model_copy(update={"phases": Phases(build_s=compiled)})
+
+    def over_processes(trial: TrialRecord) -> TrialRecord:
+        cell = trial.cell.model_copy(update={"workers": trial.cell.replicas, "replicas": 1})
+        found = trial.model_copy(update={"cell": cell, "cell_id": cell.cell_id, "phases": Phases(build_s=2.0)})
+        return found if trial.cell.get("engine") == "torch" else trial
+
+    manifest, both = by_two_engines(manifest, list(map(placed, trials)), lambda _: {})
+    ran = list(map(over_processes, both))
+    cells = {trial.cell_id: trial.cell for trial in ran}
+    [work] = summarise(manifest.model_copy(update={"cells": list(cells.values())}), ran).workloads
+    costs = {row[0]: row[-1].split(", ")[:2] for row in engines_table(work).rows}
+    assert costs[ENGINE] == ["1 device 1.00 s", "2 devices 1.00 s"]
+    assert costs["torch"] == ["1 device 2.00 s", "2 processes 2.00 s"]
+
+
+def test_what_the_ranking_does_not_tell_depends_on_the_devices_that_it_is_of() -> None:
+    manifest, trials = make_run(faults=False)
+    [work] = summarise(manifest, trials).workloads
+    assert "on another model or on accelerators, nor" in tells_not(work)
+    on_cards = [trial.model_copy(update={"cell": trial.cell.model_copy(update={"device": "gpu"})}) for trial in trials]
+    on_cards = [trial.model_copy(update={"cell_id": trial.cell.cell_id}) for trial in on_cards]
+    cells = list({trial.cell_id: trial.cell for trial in on_cards}.values())
+    [work] = summarise(manifest.model_copy(update={"cells": cells}), on_cards).workloads
+    assert "on another model or on other devices, nor" in tells_not(work)
 
 
 def test_an_engine_of_which_nothing_was_measured_has_no_row() -> None:
@@ -175,13 +208,15 @@ def test_what_its_cells_do_by_turns_is_told_once() -> None:
 def test_what_differs_and_what_it_does_not_tell_are_seen_at_once_where_several_engines_ran() -> None:
     manifest, trials = make_run(faults=False)
     both = by_two_engines(manifest, trials, lambda _: {"compiler": "none"})
-    summary, opened = summarise(*both), "<details open>\n<summary>All numbers: What differs between the engines"
+    summary = summarise(*both)
+    words = tells_not(summary.workloads[0])
+    opened = "<details open>\n<summary>All numbers: What differs between the engines"
     page = render(*both, summary)
     assert opened in page
-    assert TELLS_NOT in html.unescape(page.partition(opened)[2].partition("</details>")[0])
-    assert TELLS_NOT in " ".join(run_text(*both, summary, 200, False).split())
+    assert words in html.unescape(page.partition(opened)[2].partition("</details>")[0])
+    assert words in " ".join(run_text(*both, summary, 200, False).split())
     one = summarise(manifest, trials)
-    assert TELLS_NOT not in " ".join(run_text(manifest, trials, one, 200, False).split())
+    assert words not in " ".join(run_text(manifest, trials, one, 200, False).split())
     assert "<details open>" not in render(manifest, trials, one)
 
 

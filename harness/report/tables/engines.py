@@ -9,30 +9,43 @@ from harness.report.words.engines import engine_name, processors_of_engines
 from harness.report.words.text import FIXED_PARTS, NOTHING, seconds
 from harness.visible import plural, printable
 
-TELLS_NOT = (
-    "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or on "
-    "accelerators, nor how mature or convenient they are."
-)
 MEASURED = ("processors of one device", "fixed cost of a trial")
 """Columns of what was measured, where anything was; the others are what engines say of themselves."""
 NOTE = (
     f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is "
-    f"{FIXED_PARTS}, the median over the cells. Processors of one device are those that a cell without a strategy kept "
-    f"busy, the median. {TELLS_NOT}"
+    f"{FIXED_PARTS}, the median over a cell's trials without its first, which may compile, where there are more, and "
+    "then over the cells. Processors of one device are those that a cell without a strategy kept busy, the median."
 )
 
 
+def tells_not(work: WorkloadSummary) -> str:
+    """What a ranking of several engines does not say."""
+    on_processors = all(cell.trials.cell.shape.device == "virtual-cpu" for cell in work.cells)
+    return (
+        "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or "
+        f"on {'accelerators' if on_processors else 'other devices'}, nor how mature or convenient they are."
+    )
+
+
 def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
-    """Of each engine: `1 replica 0.9 s, 2 replicas 2.1 s`, the medians over its cells."""
-    found: dict[str, dict[int, list[float]]] = {}
+    """Of each engine: `1 device 0.9 s, 2 devices 1.1 s, 2 processes 2.1 s`, the medians over its cells."""
+    found: dict[str, dict[tuple[int, int], list[float]]] = {}
     for cell in work.cells:
-        if cell.trials.fixed_s is not None:
-            by_replicas = found.setdefault(engine_name(cell), {})
-            by_replicas.setdefault(cell.trials.cell.replicas_in_sync, []).append(cell.trials.fixed_s)
+        if cell.trials.later_fixed_s is not None:
+            by_place, shape = found.setdefault(engine_name(cell), {}), cell.trials.cell.shape
+            by_place.setdefault((shape.workers, shape.replicas), []).append(cell.trials.later_fixed_s)
     return {
-        engine: ", ".join(f"{plural(n, 'replica')} {seconds(statistics.median(of))}" for n, of in sorted(each.items()))
+        engine: ", ".join(f"{_place(*place)} {seconds(statistics.median(of))}" for place, of in sorted(each.items()))
         for engine, each in found.items()
     }
+
+
+def _place(workers: int, replicas: int) -> str:
+    """`2 devices`, `2 processes`, `2 processes of 3 devices`."""
+    if workers == 1:
+        return plural(replicas, "device")
+    each = f" of {plural(replicas, 'device')}" if replicas > 1 else ""
+    return f"{plural(workers, 'process')}{each}"
 
 
 def differing_lines(work: WorkloadSummary) -> list[str]:
@@ -73,6 +86,6 @@ def engines_table(work: WorkloadSummary) -> Table:
         "What differs between the engines",
         columns,
         tuple(tuple(printable(text) for text in row) for row in rows) if several else (),
-        NOTE,
+        f"{NOTE} {tells_not(work)}",
         unfolded=True,
     )

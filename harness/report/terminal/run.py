@@ -14,7 +14,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.limits import RATES_ROOM, rates_table, uncounted
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
-from harness.report.tables.engines import TELLS_NOT, differing_lines, engines_table
+from harness.report.tables.engines import differing_lines, engines_table, tells_not
 from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
@@ -201,9 +201,9 @@ def _twice(summary: RunSummary) -> list[str]:
 
 
 def _engines(summary: RunSummary) -> list[str]:
-    several = any(engines_table(work).rows for work in summary.workloads)
+    several = [work for work in summary.workloads if engines_table(work).rows]
     lines = [line for work in summary.workloads for line in differing_lines(work)]
-    return list(dict.fromkeys([*lines, *([TELLS_NOT] if several else [])]))
+    return list(dict.fromkeys([*lines, *map(tells_not, several)]))
 
 
 def _titled(title: str, lines: Sequence[str], width: int) -> str:

@@ -115,8 +115,8 @@ def _compilers(work: WorkloadSummary) -> Iterator[str]:
     compile_all = sorted({str(cell.get("engine")) for cell, ran in ranked if "XLA" in ran.unlike.get("compiler", "")})
     if compile_all and any(cell.get("engine") == ENGINE and not cell.get("xla") for cell, _ in ranked):
         yield (
-            f"{listed(compile_all)} compiled the whole step with XLA, and TensorFlow runs op after op unless it is "
-            "asked to compile: --xla false,true measures what that gives."
+            f"{listed(compile_all)} compiled the whole step with XLA, and TensorFlow runs a graph of ops, each by "
+            "itself, unless it is asked to compile: --xla false,true measures what that gives."
         )
     if compile_all and any(cell.get("engine") == "torch" for cell, _ in ranked):
         yield f"PyTorch ran op after op beside {listed(compile_all)}: what torch.compile would give was not measured."
