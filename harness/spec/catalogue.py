@@ -44,6 +44,8 @@ class StrategyTraits:
     max_replicas: int | None = None
     devices: tuple[str, ...] | None = None
     """Device kinds that the combination makes sense on; None is any."""
+    loops: tuple[str, ...] | None = None
+    """Loops that it has; None is every one."""
     no_faults: str = ""
     """Why `faults` does nothing to its jobs; empty where it does."""
 
@@ -128,7 +130,8 @@ def _no_gradients(name: str) -> int:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Every registered name. Models and data may also be named outside it (see `model`, `data`)."""
+    """Every registered name. Models and data may also be named outside it (see `model`, `data`), where nothing is
+    `closed`."""
 
     devices: Mapping[str, DeviceTraits]
     strategies: Mapping[str, StrategyTraits]
@@ -137,6 +140,8 @@ class Catalogue:
     data: Mapping[str, str]
     optimizers: Mapping[str, str]
     loops: Mapping[str, str]
+    closed: frozenset[str] = frozenset()
+    """Keys that have registered names alone: none of the user's own, and none by a pattern."""
     models_beside: Collection[str] = ()
     """Names of models that there are beside `models`."""
     oversized: str = ""

@@ -9,7 +9,7 @@ from harness.spec.catalogue import Catalogue
 from harness.spec.exclusions import WHY
 from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
-from harness.spec.names import must_be_known
+from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
 from harness.spec.sweep import Sweep
 
@@ -41,7 +41,7 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     for key, of in names.items():
         known = list(dict.fromkeys(itertools.chain(*of.values())))
         beside = [name for catalogue in catalogues.values() for name in catalogue.beside(key)]
-        must_be_known(key, sweep.asked(key), known, *TABLE[key].own, [*catalogues], beside)
+        must_be_known(key, sweep.asked(key), known, *own_of(key, catalogues.values()), [*catalogues], beside)
     found = []
     for engine, catalogue in catalogues.items():
         others = {key: set().union(*(of[other] for other in of if other != engine)) for key, of in names.items()}

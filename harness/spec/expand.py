@@ -14,7 +14,7 @@ from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, Collec
 from harness.spec.exclusions import exclusions
 from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
 from harness.spec.mesh import Mesh
-from harness.spec.names import must_be_known
+from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES, told_apart
 from harness.spec.sweep import ASKED, Sweep
@@ -203,7 +203,8 @@ def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
     for key, axis in TABLE.items():
         if axis.choices is not None:
             names = list(getattr(catalogue, axis.choices))
-            must_be_known(key, sweep.asked(key), names, *axis.own, sweep.asked("engine"), catalogue.beside(key))
+            own = own_of(key, [catalogue])
+            must_be_known(key, sweep.asked(key), names, *own, sweep.asked("engine"), catalogue.beside(key))
 
 
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:
@@ -268,6 +269,8 @@ def _nonsense(catalogue: Catalogue, at: DistributedCell) -> LeftOut | None:
     name = f"strategy '{at.strategy}'"
     if traits.devices is not None and at.device not in traits.devices:
         return LeftOut(f"{at.strategy} on {at.device}", f"{name} runs on {', '.join(traits.devices)} only")
+    if traits.loops is not None and (loop := at.get("loop")) and loop not in traits.loops:
+        return LeftOut(f"{at.strategy}, loop {loop}", f"{name} has the loop {', '.join(traits.loops)} only")
     if at.workers > 1 and not traits.multi_worker:
         return LeftOut(f"{at.strategy}, {at.workers} workers", f"{name} runs in one process")
     if at.network and not traits.multi_worker:

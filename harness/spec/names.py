@@ -4,12 +4,19 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from harness.errors import not_one_of
-from harness.spec.axes import ENGINE
+from harness.spec.axes import ENGINE, TABLE
+from harness.spec.catalogue import Catalogue
 
 
 def whose(engines: Sequence[str]) -> str:
     """Whose names a list has, where that is not TensorFlow alone."""
     return "" if [*engines] == [ENGINE] else f"engine {', '.join(engines)}"
+
+
+def own_of(key: str, catalogues: Iterable[Catalogue]) -> tuple[str, str]:
+    """How names of the user's own, and others that no registry has, are spelled for people, and as a pattern; nothing
+    where none of the catalogues takes any."""
+    return ("", "") if all(key in catalogue.closed for catalogue in catalogues) else TABLE[key].own
 
 
 def must_be_known(

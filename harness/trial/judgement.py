@@ -280,7 +280,7 @@ def _explain(now: VariableState, aim: _Wanted, found: _Found) -> str:
     if bad := int((np.isnan(wanted) & other).sum()):
         return (
             f"{now.kind} '{now.name}'{on} is not a number in {bad} {of_size} of the single-device reference, and in "
-            f"{int(np.isnan(got).sum())} here: model and optimizer give that without tf.distribute too"
+            f"{int(np.isnan(got).sum())} here: model and optimizer give that on one device, too"
         )
     if bad := int((~np.isfinite(got) & other).sum()):
         return f"{now.kind} '{now.name}'{on} is not finite in {bad} {of_size}, and the single-device reference is"

@@ -111,3 +111,12 @@ def test_the_base_case_has_no_mesh() -> None:
     matrix = expand(Sweep(strategy=["dtensor"], replicas=[2], mesh=["batch:2,model:2"]), catalogue_of())
     bases = [cell for cell in matrix.cells if cell.cell_id in matrix.added_base]
     assert {(base.strategy, base.mesh, base.devices) for base in bases} == {("none", "", 1)}
+
+
+def test_a_strategy_that_has_some_loops_only_is_planned_with_none_of_the_others() -> None:
+    asked: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "mesh": [], "model": ["mlp"]}
+    loops = {"engine": ["keras_distribution"], "loop": ["data_parallel", "model_parallel"], **asked}
+    matrix = expand(Sweep(**loops), catalogue_of("keras_distribution"))
+    assert {cell.loop for cell in matrix.cells if cell.strategy == "multi_process"} == {"data_parallel"}  # type: ignore[union-attr]
+    reasons = {item.combination: item.reason for item in matrix.left_out}
+    assert reasons["multi_process, loop model_parallel"] == "strategy 'multi_process' has the loop data_parallel only"

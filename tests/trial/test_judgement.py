@@ -117,7 +117,7 @@ def test_what_is_not_a_number_without_distribution_either_is_said_to_be_the_mode
     evidence = wrong([state("weight", [math.nan, 1.1, 1.0])], reference([math.nan, math.nan, 1.0]))
     assert evidence == (
         "after update 1 weight 'w' is not a number in 2 of 3 elements of the single-device reference, and in 1 here: "
-        "model and optimizer give that without tf.distribute too"
+        "model and optimizer give that on one device, too"
     )
 
 

@@ -20,6 +20,7 @@ def load_catalogue() -> Catalogue:
             "multi_process",
             "DataParallel over the devices of several processes, which exchange over Gloo",
             multi_worker=True,
+            loops=("data_parallel",),
             instruments=True,
             devices=(VIRTUAL_CPU,),
         ),

@@ -31,7 +31,7 @@ STATUS_MEANING: dict[CellStatus, str] = {
     "ok": "every check passed and it was measured",
     "unproved": "it was measured and nothing was found wrong, but a fault could have gone unseen",
     "wrong_result": "it computes the wrong thing, so it has no throughput",
-    "unsupported": "this machine or TensorFlow cannot run it",
+    "unsupported": "this machine or the framework cannot run it",
     "out_of_memory": "it needs more memory than there is",
     "timeout": "it made no progress until its time was up",
     "crashed": "its process died or raised an error",

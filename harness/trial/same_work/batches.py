@@ -6,11 +6,9 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from harness.errors import not_one_of
 from harness.protocol.engine import GATE_UPDATES
 from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
 from harness.trial.same_work.shuffle import shuffled
@@ -36,14 +34,8 @@ Placed = TypeVar("Placed")
 
 
 def gives(name: str) -> str:
-    """The kind of examples of a data set; one that is not here fits every model, so that `unknown` has the word."""
+    """The kind of examples of a data set; one that is not here fits every model, so that its name has the word."""
     return GIVES.get(name, ANYTHING)
-
-
-def unknown(name: str, _folder: Path) -> str | None:
-    """Why there is no data set of a name, which may be one that only TensorFlow reads or a user's own; None where there
-    is one."""
-    return None if name in GIVES else str(not_one_of("data", name, GIVES))
 
 
 class Data:

@@ -7,8 +7,7 @@ from harness.environment import usable_cores
 from harness.record.explain import BARRIER, IN_ONE_CALL, INSTRUMENTS, NO_PULL, NO_PUSH
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.architectures import unknown as unknown_model
-from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives, unknown
+from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
 VIRTUAL_CPU, GPU = "virtual-cpu", "gpu"
@@ -81,8 +80,7 @@ def catalogue_of(
         loops=loops,
         instruments=instruments,
         levers=LEVERS.union(levers),
-        data_fault=unknown,
-        model_fault=unknown_model,
+        closed=frozenset({"model", "data"}),
         model_traits=_traits,
         data_gives=gives,
     )

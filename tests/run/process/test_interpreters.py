@@ -1,6 +1,7 @@
 """Another interpreter: what is said of one that cannot run trials, and that nothing of ours gets into it."""
 
 import os
+import shlex
 import sys
 import sysconfig
 import venv
@@ -178,6 +179,14 @@ def test_our_harness_runs_in_a_venv_that_has_none(tmp_path: Path, monkeypatch: p
         told = told_by(zygote)
     assert told["prefix"] == str(tmp_path / "venv of old")
     assert told["harness"].startswith(zygote.scratch)
+
+
+def test_a_script_that_does_not_run_python_by_exec_is_said(tmp_path: Path) -> None:
+    """The process that it leaves in between would outlive a harness that is killed."""
+    python = script(tmp_path, f'{shlex.quote(sys.executable)} "$@"\nexit $?')
+    reason = r"it has another parent than the process that started it, \d+: an interpreter that is a script must "
+    with pytest.raises(ZygoteError, match=reason), Zygote(python=python, path=[tmp_path]):
+        pass
 
 
 def test_titles_name_versions_and_python_only_where_it_differs() -> None:
