@@ -172,10 +172,7 @@ def test_several_steps_a_call_are_not_tried_where_an_arm_has_shown_that_they_win
     """An arm of as many steps in one call takes 0.98 of what a call for each takes."""
     little = BOUND["dispatch"] | {"in_one_call": 0.98}
     assert explained(little).part("host").may_count is False
-    assert tried(little) == [
-        "precision=mixed_bfloat16",
-        "xla=true",
-    ]  # dispatch costs the step nothing, so compute binds it
+    assert tried(little) == ["precision=mixed_bfloat16", "xla=true"]  # of compute: dispatch costs the step nothing
     much = BOUND["dispatch"] | {"in_one_call": 0.75}
     assert "steps_per_execution=10" in tried(much)
 
