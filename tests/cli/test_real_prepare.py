@@ -37,6 +37,13 @@ MODULE = """
         spec = (tf.TensorSpec((3,), tf.float32), tf.TensorSpec((), tf.int64))
         counted = tf.data.experimental.assert_cardinality(24)
         return tf.data.Dataset.from_generator(made, output_signature=spec).apply(counted)
+
+    def of_float64():
+        return tf.data.Dataset.from_tensor_slices((np.linspace(-1, 1, 192).reshape(64, 3), np.arange(64) % 2))
+
+    def model():
+        import keras
+        return keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
 """
 SOURCE = ("prepare", "own_numbers:examples")
 FILES = 8
@@ -277,6 +284,22 @@ def test_training_on_prepared_files_passes_the_gate_alone_on_replicas_and_on_wor
 @pytest.mark.usefixtures("swept")
 def test_processes_that_end_at_once_leave_nothing_in_the_temporary_folder(temporary: Path) -> None:
     assert not list(temporary.iterdir()), "AutoGraph has written down a function of the harness's own"
+
+
+@pytest.mark.parametrize("work", ["training", "pipeline"])
+def test_examples_of_ones_own_that_are_kept_as_bytes_are_trained_on_as_they_were(folder: Path, work: str) -> None:
+    target, results = f"float64-{work}", f"results-{work}"
+    done = run("prepare", "own_numbers:of_float64", target, "--processes=1", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert features(folder / target)["input"]["encoding"] == "raw"
+    small = [flag for flag in SMALL if not flag.startswith(("--data", "--model", "--optimizer"))]
+    asked = ["--model=own_numbers:model", f"--data=tfrecord:{target}", f"--work={work}", f"--results={results}"]
+    replicas = ["--strategy=none,mirrored", "--replicas=2"] if work == "training" else []
+    done = run("sweep", *small, *asked, *replicas, folder=folder)
+    assert done.returncode == 0, done.stderr
+    proved = [trial for trial in only_run(folder / results).trials if trial.cell.tag == work]
+    assert {trial.cell.get("replicas") for trial in proved} == ({1, 2} if replicas else {None})
+    assert {(trial.status, trial.reason) for trial in proved} == {("ok", None)}
 
 
 def test_a_sweep_over_shards_writes_what_prepare_writes_once_and_passes_every_gate(

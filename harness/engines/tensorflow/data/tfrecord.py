@@ -46,7 +46,7 @@ class TfrecordSource(Source):
         listed = {shard.file: shard for shard in self.features.shards}
         self._shards = [listed[file.name] for file in self.files if file.name in listed]
         self.gives = self.features.kind
-        self.encoded = self.features.input.encoding in ("image", "raw")
+        self.encoded = self.gives != "own" and self.features.input.encoding in ("image", "raw")
 
     def prepare(self, data_dir: Path) -> None:
         """Read an example, so that features which the files do not have are told before anything is trained."""
@@ -64,7 +64,7 @@ class TfrecordSource(Source):
         return DataInfo(shape, features.classes, count, features.vocabulary, labelled, features.numbers)
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
-        """(input, target): images still to be decoded, other inputs as the model is to have them."""
+        """(input, target): images still to be decoded, those of one's own as the model is to have them."""
         return self._parsed(1, True)
 
     def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
@@ -73,7 +73,7 @@ class TfrecordSource(Source):
 
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The image, or the tensor of its bytes."""
-        return _unpacked(self.features.input, x)
+        return _unpacked(self.features.input, x) if self.encoded else x
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What goes wrong with an example names the file where it is one's fault."""
