@@ -12,6 +12,7 @@ from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.base import DataInfo, Source, length_of
 from harness.engines.tensorflow.data.folder import FolderSource
 from harness.engines.tensorflow.data.own_batches import OwnBatches
+from harness.engines.tensorflow.data.tfrecord import TfrecordSource
 from harness.engines.tensorflow.structures import only
 from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
@@ -84,8 +85,14 @@ def describe(source: Source, data_dir: Path) -> Features:
         classes=info.classes,
         vocabulary=info.vocabulary,
         examples=info.examples or _counted(source.name, dataset),
-        names=source.classes if isinstance(source, FolderSource) else [],
+        names=_class_names(source),
     )
+
+
+def _class_names(source: Source) -> list[str]:
+    if isinstance(source, TfrecordSource):
+        return source.features.names
+    return source.classes if isinstance(source, FolderSource) else []
 
 
 def _counted(name: str, dataset: "tf.data.Dataset") -> int:
@@ -101,6 +108,8 @@ def _counted(name: str, dataset: "tf.data.Dataset") -> int:
 
 def _input(source: Source, info: DataInfo, spec: Any) -> Feature:
     name = NAMES[source.gives]
+    if source.encoded and isinstance(source, TfrecordSource):  # whose bytes are written as they are
+        return source.features.input.model_copy(update={"feature": name})
     if spec.dtype.name == "string":  # still to be decoded
         return Feature(feature=name, encoding="image", shape=list(only(info.shape)))
     if not spec.shape.is_fully_defined():  # images that differ in size, which bytes alone would not tell
@@ -180,7 +189,7 @@ def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tu
         return UsageError(f"source: example {number:,}{file} {fault}")
 
     def encode(number: int, x: Any, y: Any) -> tuple[bytes, int]:
-        if isinstance(x, bytes) and not x.startswith(IMAGES):
+        if of_input.encoding == "image" and isinstance(x, bytes) and not x.startswith(IMAGES):
             raise refuse(number, "is no JPEG or PNG; mend or remove it")
         held = {of_input.feature: _packed(of_input, x)}
         if of_target is not None:

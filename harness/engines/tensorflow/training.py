@@ -34,6 +34,7 @@ from harness.engines.tensorflow.workloads import (
 from harness.errors import Unsupported, UsageError
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
+from harness.record.tfrecords import FEATURES
 from harness.spec.cell import TrainingCell
 from harness.trial.examples import late_labels
 from harness.trial.same_work.architectures import architectures
@@ -223,8 +224,14 @@ def must_have_weights(model: Any, name: str) -> None:
 
 def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:
     """The model by its name, as the data have it where that is not its own to choose: a table has its columns, and
-    numbers are learnt by the mean squared error. And what the data are."""
+    numbers are learnt by the mean squared error. And what the data are. UsageError where they do not say how many
+    outputs a model by name must have."""
     workload, info = load_workload(model), source.info(data_dir)
+    tells_tokens = workload.vocabulary is not None and workload.vocabulary.next_token
+    if workload.input_shape is not None and not (info.outputs or tells_tokens):
+        remedy = f"add classes to its {FEATURES}" if info.labelled else "take one that tells the next token, as gpt"
+        has = f"names no classes, and model '{model}' has an output for each"
+        raise UsageError(f"data: '{source.name}' {has}: {remedy}")
     if source.gives != "table" or not workload.input_shape:
         return workload, info
     columns = tuple(size for size in only(info.shape) if size is not None)

@@ -55,7 +55,7 @@ MODULE = """
         spec = (tf.TensorSpec((), tf.float32), tf.TensorSpec((), tf.int64))
         return tf.data.Dataset.from_generator(lambda: LEFT, output_signature=spec)
 """
-Prepared = Callable[[str], tuple[Features, Path]]
+Prepared = Callable[..., tuple[Features, Path]]
 
 
 @pytest.fixture
@@ -97,10 +97,10 @@ def described(tmp_path: Path, source: str) -> Features:
 def prepared(tf: Any, tmp_path: Path) -> Prepared:  # noqa: ARG001
     """Writes a source's examples into two files, the second one first, and their features.json."""
 
-    def prepare(source: str) -> tuple[Features, Path]:
+    def prepare(source: str, folder: str = "files") -> tuple[Features, Path]:
         features = described(tmp_path, source)
         count = features.examples or 0
-        target = tmp_path / "files"
+        target = tmp_path / folder
         target.mkdir()
         plans = [
             ShardPlan(file="0", first=0, examples=count // 3),
@@ -142,6 +142,16 @@ def test_examples_come_back_as_they_were_in_their_order(
         assert (one.dtype, one.shape, y.dtype) == (other.dtype, other.shape, label.dtype if kind == "own" else y.dtype)
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(y, label)
+
+
+@pytest.mark.parametrize("source", ["digits", "text", "photographs:5", "iris", "own_pairs:of_float64"])
+@pytest.mark.usefixtures("own")
+def test_prepared_files_are_prepared_again_as_they_are(prepared: Prepared, source: str) -> None:
+    features, once = prepared(source)
+    again, twice = prepared(f"tfrecord:{once}/[01]", "again")
+    assert again == features
+    for file in ("0", "1"):
+        assert (twice / file).read_bytes() == (once / file).read_bytes()
 
 
 def test_a_folder_of_images_gives_each_with_the_class_of_its_folder_in_a_mixed_order(

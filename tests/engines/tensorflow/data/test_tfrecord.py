@@ -14,6 +14,7 @@ import pytest
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source, unknown
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.training import workload_for
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unsupported, UsageError
 
@@ -243,3 +244,25 @@ def test_a_pattern_that_matches_nothing_or_files_of_several_folders_is_refused(t
     fault = unknown(f"tfrecord:{tmp_path}/**/*.tfrecord", Path())
     assert fault is not None
     assert "matches files in 2 folders, expected those of one" in fault
+
+
+@pytest.mark.parametrize(
+    ("described", "model", "says"),
+    [
+        ({"input": ROWS["input"], "target": LABEL}, "mlp", r"add classes to its features\.json$"),
+        ({"input": IMAGES["input"], "target": LABEL}, "mnist_cnn", r"add classes to its features\.json$"),
+        ({"input": TOKENS["input"]}, "lstm", "take one that tells the next token, as gpt$"),
+        ({"input": TOKENS["input"]}, "gpt", None),
+        (ROWS, "mlp", None),
+    ],
+)
+def test_a_model_by_name_needs_to_know_how_many_outputs_it_has(
+    made: Made, tmp_path: Path, described: dict[str, Any], model: str, says: str | None
+) -> None:
+    source = made(described)
+    if says is None:
+        assert workload_for(model, source, tmp_path)[0].name == model
+        return
+    with pytest.raises(UsageError, match=rf"'{model}' has an output for each: {says}") as caught:
+        workload_for(model, source, tmp_path)
+    assert "\n" not in str(caught.value)
