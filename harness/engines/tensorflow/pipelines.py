@@ -261,7 +261,8 @@ class Feed:
             return KnownPass.of_two(self.source.name, first, second)
         raw = self.cell.cut == "source"
         stored = self.cell.data_files if raw else None
-        key = repr((self.cell.data, stored, self.request.data_dir, self.input_shape, self.vocabulary, raw)).encode()
+        fitted = (self.input_shape, self.vocabulary, self.source.pixels)
+        key = repr((self.cell.data, stored, self.request.data_dir, *fitted, raw)).encode()
         arrays = cached_arrays(
             self.request.scratch,
             "pass",
@@ -330,6 +331,8 @@ def feed_of(request: Request) -> Feed:
     source = source_of(cell, Path(request.data_dir))
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     model = workload.build(workload.input_shape or (), info.outputs)
+    if workload.input_shape is None:
+        source = source.for_model(model)
     return Feed(request, cell, devices, source, info, *taken_by(model, workload, source, info))
 
 

@@ -6,12 +6,14 @@ other examples than then.
 """
 
 import contextlib
+import copy
 import hashlib
 import re
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.own_batches import OwnBatches
@@ -23,6 +25,9 @@ from harness.protocol.shards import preparation_of, seal, shards_of, whole_files
 from harness.record.tfrecords import FEATURES, Features
 from harness.spec.work import Cell, DataFiles
 from harness.visible import plural
+
+if TYPE_CHECKING:
+    import keras
 
 FOLDER = "shards"
 STATE = "source.txt"
@@ -42,6 +47,13 @@ class WrittenSource(TfrecordSource):
         self.name = origin.name
         self._origin = origin
 
+    def for_model(self, model: "keras.Model") -> Source:
+        """And its origin, too."""
+        made = copy.copy(self)
+        made._origin = self._origin.for_model(model)
+        made.pixels = made._origin.pixels
+        return made
+
     @property
     def origin(self) -> Source:
         """What was written into the files."""
@@ -57,6 +69,7 @@ def source_of(cell: Cell, data_dir: Path) -> Source:
     origin, files = load_source(cell.data_set or ""), cell.data_files
     if isinstance(origin, OwnBatches):
         origin.must_not_be_asked(cell)
+        origin.are_for(cell)
     return origin if files is None else WrittenSource(origin, folder_of(origin, data_dir, files))
 
 

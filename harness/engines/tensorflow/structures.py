@@ -56,6 +56,11 @@ def only(shapes: tuple[Size, ...] | Mapping[str, tuple[Size, ...]]) -> tuple[Siz
     return shapes
 
 
+def fits(open_shape: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a shape is this one, but for the sizes that it leaves open."""
+    return len(open_shape) == len(shape) and all(a in (None, b) for a, b in zip(open_shape, shape, strict=True))
+
+
 def parts_of(batch: Batch) -> dict[str, Any]:
     """The parts of a batch, or of an example, as they are called: `inputs`, `inputs 'user'`, `targets`, `weights`."""
     named = zip(PARTS, as_keras_takes(*batch), strict=False)

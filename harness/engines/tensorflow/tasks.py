@@ -8,6 +8,7 @@ from harness.engines.tensorflow.collectives import replica_buffers
 from harness.engines.tensorflow.cross_device import build_op
 from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.base import Source
+from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.data.store import TELL
 from harness.engines.tensorflow.devices import device_kinds
@@ -22,7 +23,7 @@ from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.structures import Weighted, arrays_in, unweighted
 from harness.engines.tensorflow.training import must_have_weights, refuse_several, taken_by
-from harness.engines.tensorflow.workloads import Workload, check_targets, load_workload, loss_of, shapes_of
+from harness.engines.tensorflow.workloads import Workload, load_workload, loss_for, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
@@ -98,13 +99,16 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
         source = source.for_model(model)
     if source.gives != "own":  # the others are prepared first
         with contextlib.suppress(Unsupported):  # its trials say so
-            refuse_several(model.name, *shapes_of(model), source)
+            refuse_several(model, *shapes_of(model), source)
         return
-    loss = loss_of(model)
+    size = 1
+    if isinstance(source, OwnBatches):
+        source.are_for(request.cell)
+        size = source.size
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
-    [(x, target)] = gate_batches(source, data_dir, inputs, classes, 1, 1)
-    check_targets(model, unweighted(target))
-    if isinstance(target, Weighted) and not own_training(model):
+    [(x, target)] = gate_batches(source, data_dir, inputs, classes, size, 1)
+    loss = loss_for(model, unweighted(target))
+    if isinstance(target, Weighted) and loss and not own_training(model):
         one, *others = arrays_in(target.weights)
         if others or one.ndim > 1:
             loss.weighted(target.targets, model(x), target.weights)

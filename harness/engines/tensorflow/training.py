@@ -18,16 +18,15 @@ from harness.engines.tensorflow.own_training import must_have_a_place, own_train
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.structures import Batch, Shapes, Weighted, only, stacked, unweighted
+from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, Weighted, only, stacked, unweighted
 from harness.engines.tensorflow.workloads import (
-    LossOfSeveral,
     Vocabulary,
     Workload,
-    check_targets,
     classes_of,
     inputs_for,
     load_workload,
-    loss_of,
+    loss_for,
+    makes_its_loss,
     optimizer_of,
     shapes_of,
 )
@@ -68,8 +67,8 @@ class Training:
     """Why no late update can be proved, once that is known."""
     settled: list[tuple[int, float]] = field(default_factory=list)
     """How many replicas a share of an own train_step hears of, and what of its gradients counts, once that is known."""
-    target_classes: Any = None
-    """Of several targets, how many classes each tells one of, in their structure, 0 where it tells none."""
+    target_classes: Any = 0
+    """How many classes a target is one of, 0 where it is none; of several targets a structure of such."""
 
     @property
     def cell(self) -> TrainingCell:
@@ -81,10 +80,8 @@ class Training:
         """What updates late in training are proved with, in turn: the gate's batches, with other labels."""
         import tensorflow as tf
 
-        classes = self.classes if self.target_classes is None else self.target_classes
-
         def late(y: Any) -> Any:
-            labels = tf.nest.map_structure(late_labels, unweighted(y), classes)
+            labels = tf.nest.map_structure(late_labels, unweighted(y), self.target_classes)
             return y._replace(targets=labels) if isinstance(y, Weighted) else labels
 
         return [(x, late(y)) for x, y in self.batches]
@@ -206,14 +203,14 @@ def build(request: Request) -> Training:
         source = source.for_model(model)
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
     batches = cached_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
-    loss = loss_of(model, by_share=not cell.mesh)
-    check_targets(model, targets := unweighted(batches[0][1]))
-    several = classes_of(model, targets) if isinstance(loss, LossOfSeveral) else None
+    targets = unweighted(batches[0][1])
+    loss = loss_for(model, targets, by_share=not cell.mesh)
+    known_classes = classes_of(model, targets) if loss else keras.tree.map_structure(lambda _: 0, targets)
     must_have_a_place(request, own_training(model))
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
-    return Training(*known, vocabulary=vocabulary, target_classes=several)
+    return Training(*known, vocabulary=vocabulary, target_classes=known_classes)
 
 
 def must_have_weights(model: Any, name: str) -> None:
@@ -250,23 +247,27 @@ def _of_numbers(workload: Workload) -> Callable[[tuple[int, ...], int], Any]:
 
 
 def taken_by(model: Any, workload: Workload, source: Source, info: DataInfo) -> tuple[Shapes, int, Vocabulary | None]:
-    """What a built model takes of the source's examples: the shape of an input, how many classes, which tokens."""
+    """What a built model takes of the source's examples: the shape of an input, how many classes, which tokens. 0
+    classes are not known: of several outputs, of a number, and of a train_step that makes its own loss."""
     inputs, outputs = shapes_of(model)
-    refuse_several(model.name, inputs, outputs, source)
+    refuse_several(model, inputs, outputs, source)
     output, *others = list(outputs.values()) if isinstance(outputs, Mapping) else [outputs]
-    vocabulary = workload.vocabulary
+    vocabulary, shape = workload.vocabulary, info.shape
     if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
         vocabulary = Vocabulary(info.vocabulary, next_token=len(output) > 1)
-    return inputs_for(model, inputs, info.shape), 0 if others else output[-1], vocabulary
+        shape = tuple(size and size - vocabulary.next_token for size in only(shape))
+    classes = 0 if others or makes_its_loss(model) else [0, *output][-1] or 0
+    return inputs_for(model, inputs, shape), classes, vocabulary
 
 
-def refuse_several(model: str, inputs: Shapes, outputs: Shapes, source: Source) -> None:
-    """UsageError where a model has several inputs or outputs, and the source is none that could give them."""
+def refuse_several(model: Any, inputs: OpenShapes, outputs: OpenShapes, source: Source) -> None:
+    """UsageError where a model has several inputs or outputs, and the source is none that could give them; what its own
+    train_step makes of outputs and one target is its own."""
     counts = [len(shapes) if isinstance(shapes, Mapping) else 1 for shapes in (inputs, outputs)]
-    if source.gives != "own" and counts != [1, 1]:
+    if source.gives != "own" and counts != [1, 1] and not (counts[0] == 1 and makes_its_loss(model)):
         raise UsageError(
-            f"data: '{source.name}' gives one input and one target, and model '{model}' has {counts[0]} inputs and "
-            f"{counts[1]} outputs; give data of your own, --data package.module:function"
+            f"data: '{source.name}' gives one input and one target, and model '{model.name}' has {counts[0]} inputs "
+            f"and {counts[1]} outputs; give data of your own, --data package.module:function"
         )
 
 

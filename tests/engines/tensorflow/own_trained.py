@@ -250,3 +250,70 @@ def silent() -> Any:
 
 def metered() -> Any:
     return made(MeteredInShares)
+
+
+class ByItsOwnLoss(keras.Model):
+    """Compiled with an optimizer alone, as Keras' guide has it: what its step makes of the targets is its own."""
+
+    def loss_of(self, y: Any, given: Any) -> Any:
+        """The mean of a replica's part."""
+        return tf.reduce_mean(tf.square(y - given))
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """One update."""
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.loss_of(y, self(x, training=True))
+            scaled = self.optimizer.scale_loss(loss / in_sync())
+        self.optimizer.apply(tape.gradient(scaled, self.trainable_variables), self.trainable_variables)
+        return {"loss": loss}
+
+
+class OfTwoTargets(ByItsOwnLoss):
+    """Targets in a structure that its one output is not in."""
+
+    def loss_of(self, y: Any, given: Any) -> Any:
+        return super().loss_of(y["low"], given) + super().loss_of(y["high"], given)
+
+
+class Variational(ByItsOwnLoss):
+    """Two outputs, and a class for each image, which it does not look at."""
+
+    def loss_of(self, y: Any, given: Any) -> Any:
+        mean, image = given["mean"], given["image"]
+        return super().loss_of(image, 0.5) + 0.1 * tf.reduce_mean(tf.square(mean)) + 0.0 * tf.cast(y[0], tf.float32)
+
+
+def guide() -> Any:
+    """One number, which is a target of floats."""
+    return _by_its_own_loss(ByItsOwnLoss)
+
+
+def of_two_targets() -> Any:
+    return _by_its_own_loss(OfTwoTargets)
+
+
+def _by_its_own_loss(kind: type[Any]) -> Any:
+    x = keras.Input((4,))
+    model = kind(x, keras.layers.Dense(1)(keras.layers.Dense(8, activation="tanh")(x)))
+    model.compile(keras.optimizers.Adam(0.01))
+    return model
+
+
+def variational() -> Any:
+    """Of images."""
+    image = keras.Input(SHAPE)
+    mean = keras.layers.Dense(4)(keras.layers.Flatten()(image))
+    model = Variational(image, {"mean": mean, "image": keras.layers.Reshape(SHAPE)(keras.layers.Dense(64)(mean))})
+    model.compile(keras.optimizers.SGD(0.05))
+    return model
+
+
+def rows() -> Any:
+    """Four numbers, and one that they make."""
+    x = tf.random.stateless_normal((96, 4), seed=(1, 2))
+    return tf.data.Dataset.from_tensor_slices((x, tf.reduce_sum(x, axis=1, keepdims=True)))
+
+
+def rows_of_two_targets() -> Any:
+    return rows().map(lambda x, y: (x, {"low": y - 1.0, "high": y + 1.0}))

@@ -1,13 +1,16 @@
 """What a data source is: where a cell's training examples come from."""
 
 import contextlib
+import copy
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.engines.tensorflow.data.images import FLOATS, type_for
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes
+from harness.engines.tensorflow.workloads.shapes import input_types
 from harness.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ class Source(ABC):
     """The kind of its examples: `images` with labels, which are brought to the model's size and range; `text` in pieces
     with labels, which are cut to the model's tokens; rows of a `table`; `anything` that the model takes; or `own`,
     which the model gets as they are."""
+    pixels: str = FLOATS
+    """The type of what images become (`images.fit`)."""
     encoded: bool = False
     """Whether inputs are still to be `decoded`, one by one, in the pipeline's parallel calls."""
 
@@ -89,8 +94,12 @@ class Source(ABC):
         raise NotImplementedError
 
     def for_model(self, model: "keras.Model") -> "Source":
-        """What it gives a user's own model: for most data itself."""
-        return self
+        """What it gives a user's own model: for most data itself, images as its input has them."""
+        if self.gives != "images" or len(types := input_types(model)) > 1:
+            return self
+        made = copy.copy(self)
+        made.pixels = type_for(types[0])
+        return made
 
     def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
         """The `count` examples from number `first` on; those before are read, where a source knows no better."""

@@ -31,7 +31,7 @@ def cached_batches(
         found = gate_batches(source, data_dir, input_shape, classes, cell.global_batch_size, count, vocabulary)
         return {f"{i}-{n}": array for i, batch in enumerate(found) for n, array in enumerate(_flat(batch))}
 
-    key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary)
+    key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary, source.pixels)
     arrays = cached_arrays(request.scratch, kind, repr(key).encode(), compute)
     batches = [[arrays[f"{i}-{n}"] for n in range(len(arrays) // count)] for i in range(count)]
     if source.gives != "own":  # only data of one's own have another structure than (input, target)

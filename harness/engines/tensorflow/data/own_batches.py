@@ -64,6 +64,8 @@ class OwnBatches(OwnSource):
         "expected a tf.data.Dataset of (input, target) in batches: batch(batch_size, drop_remainder=True)"
     )
     rank_of_weights: ClassVar[int] = 1  # a row of them
+    size = 1
+    """Of the batches that tell what an example is."""
     ended: ClassVar[str] = (
         "expected a batch of each shard at least, as often as is asked: a generator is to be made anew for each pass"
     )
@@ -73,8 +75,12 @@ class OwnBatches(OwnSource):
         return replace(super().info(data_dir), examples=None)
 
     def _called(self) -> "tf.data.Dataset":
-        """The examples of batches of one."""
-        return self.batches(1).unbatch()
+        """The examples of batches as a cell asks for them."""
+        return self.batches(self.size).unbatch()
+
+    def are_for(self, cell: Cell) -> None:
+        """From now on the function is asked for no other batches than the cell's."""
+        self.size = cell.get("global_batch_size") or cell.get("batch_size")
 
     def batches(self, size: int, shard: tuple[int, int] = WHOLE) -> "tf.data.Dataset":
         """A pass over batches of so many examples, as the function makes it; UsageError where it makes others."""

@@ -13,7 +13,7 @@ from harness.engines.tensorflow.data.own import first_as_given, of_one_shape, pa
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.service import HELD_BY_WORKER, served
 from harness.engines.tensorflow.data.text import check_tokens, cut
-from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, only
+from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, fits, only
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
 from harness.spec.pipeline import Cut
@@ -52,7 +52,7 @@ def pipeline(
     vocabulary: "Vocabulary | None" = None,
     scratch: str = "",
 ) -> "tf.data.Dataset":
-    """Endless batches (x [G, *input_shape], y [G, ...]), the same ones for the same `seed`: of images float32 and int32
+    """Endless batches (x [G, *input_shape], y [G, ...]), the same ones for the same `seed`: of images numbers and int32
     classes, of text int32 tokens and classes or next tokens, of other examples as they are.
 
     A data set whose preprocessed examples fit CACHE_BYTES is cached in memory and shuffled whole, unless the cell asks
@@ -236,13 +236,13 @@ def _checked(
         check_tokens(source.name, info, only(input_shape), vocabulary)
     else:
         check_input_shape(only(input_shape))
-    if info.numbers not in (0, classes):
+    if classes and info.numbers not in (0, classes):
         raise UsageError(
             f"data: '{source.name}' gives targets of {plural(info.numbers, 'number')} and the model has "
             f"{plural(classes, 'output')}, expected as many"
         )
     labels = max(classes, 2)  # one output is a binary classifier
-    if info.classes > labels:
+    if classes and info.classes > labels:
         raise UsageError(
             f"data: '{source.name}' has {info.classes} classes and the model {classes} outputs, "
             "expected at least one output a class"
@@ -256,7 +256,7 @@ def _fits(given: OpenShapes, taken: Shapes) -> bool:
         return given.keys() == taken.keys() and all(_fits(given[place], taken[place]) for place in given)
     if isinstance(given, Mapping) or isinstance(taken, Mapping):
         return False
-    return len(given) == len(taken) and all(size in (None, wanted) for size, wanted in zip(given, taken, strict=True))
+    return fits(given, taken)
 
 
 def bytes_each(examples: "tf.data.Dataset") -> int:
@@ -270,7 +270,7 @@ def bytes_each(examples: "tf.data.Dataset") -> int:
 def _fitting(
     source: Source, input_shape: Shapes, vocabulary: "Vocabulary | None"
 ) -> "Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]":
-    """The function that makes of (input, target), or of many, what the model wants: an image as float32 [*input_shape]
+    """The function that makes of (input, target), or of many, what the model wants: an image as numbers [*input_shape]
     and its class as int32 [], text as tokens, of a row numbers as they are."""
     import tensorflow as tf
 
@@ -281,7 +281,7 @@ def _fitting(
         x = source.decoded(x) if source.encoded else x
         if vocabulary is not None:
             return cut(x, y, shape[0], vocabulary.next_token)
-        x = fit(x, shape) if source.gives == "images" else x
+        x = fit(x, shape, source.pixels) if source.gives == "images" else x
         return x, y if source.gives == "table" and y.dtype.is_floating else tf.cast(y, tf.int32)
 
     made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from harness.engines.tensorflow.workloads.applications import APPLICATIONS, PREFIX, application, unknown
 from harness.engines.tensorflow.workloads.base import Vocabulary, Workload
-from harness.engines.tensorflow.workloads.loss import LossOfSeveral, check_targets, loss_of
+from harness.engines.tensorflow.workloads.loss import LossOfSeveral, check_targets, loss_for, loss_of, makes_its_loss
 from harness.engines.tensorflow.workloads.optimizers import OPTIMIZERS, built_text, optimizer_of, optimizer_text
 from harness.engines.tensorflow.workloads.own import own_workload
 from harness.engines.tensorflow.workloads.shapes import inputs_for, shapes_of
@@ -27,7 +27,9 @@ __all__ = [
     "classes_of",
     "inputs_for",
     "load_workload",
+    "loss_for",
     "loss_of",
+    "makes_its_loss",
     "model_text",
     "model_traits",
     "optimizer_of",

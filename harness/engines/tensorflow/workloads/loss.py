@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.engines.tensorflow.own_training import own_training
-from harness.engines.tensorflow.structures import ALONE, by_place
+from harness.engines.tensorflow.structures import ALONE, by_place, fits
+from harness.engines.tensorflow.workloads.keras_losses import (
+    ends_in_softmax,
+    is_mean_of_last_axis,
+    is_of_keras,
+    unreduced,
+    wants_one_hot,
+)
 from harness.engines.tensorflow.workloads.shapes import output_names, shapes_of
 from harness.engines.tensorflow.workloads.targets import listed, target_places
 from harness.errors import Unsupported, UsageError
@@ -42,11 +49,36 @@ def loss_of(model: "keras.Model", by_share: bool = True) -> PerExampleLoss:
     if isinstance(outputs, Mapping):
         return LossOfSeveral(model, outputs, by_share)
     own = _own_loss(model)
-    if own is None and outputs[-1] == 1:
+    if own is None and outputs[-1:] in ((), (1,)):
         raise UsageError(
             f"model: '{model.name}' has one output and no loss, expected a compiled one (such as binary_crossentropy)"
         )
     return _of_one(model, own, None if own is None else _only_weight(model), by_share)
+
+
+def loss_for(model: "keras.Model", targets: Any, by_share: bool = True) -> PerExampleLoss | None:
+    """`loss_of` a model with such targets, which are checked (`check_targets`); None where the loss is what its own
+    train_step or compute_loss makes of them: it is compiled without one, or uncompiled and cross-entropy is none of
+    them."""
+    its_own = makes_its_loss(model)
+    if its_own and model.compiled:
+        return None
+    try:
+        loss = loss_of(model, by_share)
+        check_targets(model, targets)
+    except UsageError:
+        if its_own:
+            return None
+        raise
+    return loss
+
+
+def makes_its_loss(model: "keras.Model") -> bool:
+    """Whether a model trains by its own train_step or compute_loss, and was compiled with no loss."""
+    import keras
+
+    compiled = keras.tree.flatten(model.loss) if model.compiled else []
+    return bool(own_training(model)) and all(loss is None for loss in compiled)
 
 
 def takes_classes(model: "keras.Model") -> dict[str, bool]:
@@ -57,7 +89,7 @@ def takes_classes(model: "keras.Model") -> dict[str, bool]:
         return {ALONE: _of_classes(_own_loss(model))}
     losses = _of_each(model, [*outputs], "loss", model.loss if model.compiled else None)
     return {
-        place: _of_classes(None if loss is None else _unreduced(loss))
+        place: _of_classes(None if loss is None else unreduced(loss))
         for place, loss in zip(outputs, losses, strict=True)
     }
 
@@ -68,7 +100,7 @@ def _of_classes(loss: Callable[..., Any] | None) -> bool:
 
     sparse = losses.SparseCategoricalCrossentropy
     is_sparse = loss is losses.sparse_categorical_crossentropy or isinstance(getattr(loss, "__self__", None), sparse)
-    return loss is None or is_sparse or _wants_one_hot(loss) or not _is_of_keras(loss)
+    return loss is None or is_sparse or wants_one_hot(loss) or not is_of_keras(loss)
 
 
 def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share: bool) -> Callable[..., Any]:
@@ -77,7 +109,7 @@ def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share:
     import keras
     import tensorflow as tf
 
-    one_hot, from_logits = own is not None and _wants_one_hot(own), own is None and not _ends_in_softmax(model)
+    one_hot, from_logits = own is not None and wants_one_hot(own), own is None and not ends_in_softmax(model)
 
     def per_example(y_true: "tf.Tensor", y_pred: "tf.Tensor", weights: "tf.Tensor | None" = None) -> "tf.Tensor":
         mask = _mask_of(y_pred)
@@ -93,10 +125,13 @@ def _per_example(model: "keras.Model", own: Callable[..., Any] | None, by_share:
             y_true = tf.one_hot(tf.cast(y_true, tf.int32), y_pred.shape[-1])  # Keras' fit hands over floats
         elif of_classes and y_pred.shape[-1] == 1:  # [batch] against [batch, 1] would broadcast to [batch, batch]
             y_true = tf.expand_dims(tf.cast(y_true, tf.float32), -1)
+        if y_pred.shape.rank == 1 and is_mean_of_last_axis(own):  # which would be the batch
+            y_true = tf.expand_dims(y_true, -1) if len(y_true.shape) == 1 else y_true
+            y_pred = tf.expand_dims(y_pred, -1)
         given = own(y_true, y_pred)
         if given is None:
             raise UsageError(f"model: '{model.name}': its loss gives None, expected one value an example; return them")
-        values = _one_each(tf.cast(given, tf.float32), y_pred, model.name, known=_is_of_keras(own))
+        values = _one_each(tf.cast(given, tf.float32), y_pred, model.name, known=is_of_keras(own))
         values = _of_places(values, weights, model.name)
         return _mean_of_each(_unmasked(values, mask))
 
@@ -119,7 +154,7 @@ class LossOfSeveral:
             )
         weights = _of_each(model, [*outputs], "loss_weights", model._compile_loss._user_loss_weights)
         self.each = [
-            None if loss is None else _of_one(model, _unreduced(loss), weight, by_share)
+            None if loss is None else _of_one(model, unreduced(loss), weight, by_share)
             for loss, weight in zip(losses, weights, strict=True)
         ]
         self._model, self._outputs = model, [*outputs]
@@ -274,7 +309,7 @@ def check_targets(model: "keras.Model", targets: Any) -> None:
     if isinstance(outputs, Mapping) or _own_loss(model) is not None:
         return
     *places, classes = outputs
-    if not np.issubdtype(targets.dtype, np.integer) or list(targets.shape[1:]) != places:
+    if classes is None or not (np.issubdtype(targets.dtype, np.integer) and fits(tuple(places), targets.shape[1:])):
         raise UsageError(
             f"model: '{model.name}' has no loss of its own, and a target is {targets.dtype} of the shape "
             f"{targets.shape[1:]}, expected a compiled model, or classes: integers of the shape {tuple(places)}"
@@ -308,10 +343,6 @@ def _one_each(values: "tf.Tensor", y_pred: "tf.Tensor", name: str, known: bool) 
         return tf.identity(values)
 
 
-def _is_of_keras(loss: Callable[..., Any]) -> bool:
-    return str(getattr(loss, "__module__", "")).partition(".")[0] == "keras"
-
-
 def _mean_of_each(values: "tf.Tensor") -> "tf.Tensor":
     """[batch, ...] -> [batch]."""
     import tensorflow as tf
@@ -321,12 +352,17 @@ def _mean_of_each(values: "tf.Tensor") -> "tf.Tensor":
 
 def _own_loss(model: "keras.Model") -> Callable[..., Any] | None:
     """The unreduced loss that the user compiled the model with, or None."""
-    compiled = model.loss if model.compiled else None
-    if compiled is None:
-        return None
-    if isinstance(compiled, list | tuple | dict):
+    import keras
+
+    compiled: Any = model.loss if model.compiled else None
+    only, *others = keras.tree.flatten(compiled) or [None]
+    if others:
         raise Unsupported(f"model: '{model.name}' is compiled with {len(compiled)} losses, and a trial trains by one")
-    return _unreduced(compiled)
+    names = getattr(model, "output_names", None)
+    if isinstance(compiled, dict) and names and [*compiled] != names:
+        given = f"model: '{model.name}' is compiled with a loss of {listed(compiled)}"
+        raise UsageError(f"{given}, expected one of its output, {listed(names)}")
+    return None if only is None else unreduced(only)
 
 
 def _must_be_means(model: "keras.Model") -> None:
@@ -342,30 +378,3 @@ def _must_be_means(model: "keras.Model") -> None:
                 f"model: '{model.name}' is compiled with a loss of reduction={loss.reduction!r}, and a trial trains by "
                 "the mean over the global batch; leave the reduction out, loss_weights multiplies that mean"
             )
-
-
-def _unreduced(compiled: Any) -> Callable[..., Any]:
-    import keras
-
-    found: Any = keras.losses.get(compiled)
-    # Loss.call is what a Loss computes before its reduction; the reduction belongs to the step.
-    unreduced: Callable[..., Any] = found.call if isinstance(found, keras.losses.Loss) else found
-    return unreduced
-
-
-def _wants_one_hot(loss: Callable[..., Any]) -> bool:
-    """Whether `loss` is one of Keras' categorical losses, which compare with a distribution."""
-    from keras import losses
-
-    functions = (losses.categorical_crossentropy, losses.categorical_focal_crossentropy, losses.categorical_hinge)
-    classes = (losses.CategoricalCrossentropy, losses.CategoricalFocalCrossentropy, losses.CategoricalHinge)
-    return loss in functions or isinstance(getattr(loss, "__self__", None), classes)
-
-
-def _ends_in_softmax(model: "keras.Model") -> bool:
-    import keras
-
-    layer: Any = model
-    while isinstance(layer, keras.Model) and layer.layers:
-        layer = layer.layers[-1]
-    return isinstance(layer, keras.layers.Softmax) or getattr(layer, "activation", None) is keras.activations.softmax

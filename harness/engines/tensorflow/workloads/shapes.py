@@ -3,40 +3,54 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.structures import OpenShapes, Shapes, by_place, called, one_or_several
+from harness.engines.tensorflow.structures import ALONE, OpenShapes, Shapes, by_place, called, one_or_several
 from harness.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     import keras
 
 
-def shapes_of(model: "keras.Model") -> tuple[Shapes, Shapes]:
-    """(an example's shape, a prediction's), both without the batch; of several inputs or outputs that of each.
+def shapes_of(model: "keras.Model") -> tuple[OpenShapes, OpenShapes]:
+    """(an example's shape, a prediction's), both without the batch; of several inputs or outputs that of each. A size
+    that the model leaves open is None.
 
     Raises UsageError where the model is not built, and Unsupported where it is called with several arguments.
     """
     inputs = inputs_of(model)
     taken = {place: tuple(part.shape[1:]) for place, part in by_place(inputs).items()}
-    for place, shape in taken.items():
-        if not all(isinstance(size, int) for size in shape):
-            raise UsageError(
-                f"model: '{model.name}' takes {called('inputs', place)} of shape {(None, *shape)}, expected only the "
-                "batch open"
-            )
     given = {place: tuple(part.shape[1:]) for place, part in by_place(outputs_of(model, inputs)).items()}
     return one_or_several(taken), one_or_several(given)
 
 
-def inputs_for(model: "keras.Model", taken: Shapes, given: OpenShapes) -> Shapes:
-    """The shapes that are `taken` by a model's inputs, as data of the shapes `given` call them where it takes these.
+def inputs_for(model: "keras.Model", taken: OpenShapes, given: OpenShapes) -> Shapes:
+    """The shapes that are `taken` by a model's inputs, as data of the shapes `given` call them where it takes these,
+    and of their sizes where it leaves one open. UsageError where the data leave that open, too.
 
     Keras takes the model's own structure; for a list also a dict by the inputs' names, and for a dict of one also the
     tensor by itself.
     """
     by_name = _by_name(model, taken)
     if isinstance(given, Mapping):
-        return by_name if given.keys() == by_name.keys() else taken
-    return next(iter(taken.values())) if isinstance(taken, Mapping) and len(taken) == 1 else taken
+        taken = by_name if given.keys() == by_name.keys() else taken
+    elif isinstance(taken, Mapping) and len(taken) == 1:
+        taken = next(iter(taken.values()))
+    several, of_data = (shapes if isinstance(shapes, Mapping) else {ALONE: shapes} for shapes in (taken, given))
+    return one_or_several(
+        {place: _closed(model.name, place, shape, of_data.get(place, ())) for place, shape in several.items()}
+    )
+
+
+def _closed(model: str, place: str, taken: tuple[int | None, ...], given: tuple[int | None, ...]) -> tuple[int, ...]:
+    """The shape of an input, whose open sizes are those of the data."""
+    sizes = [*given] if len(given) == len(taken) else [None] * len(taken)
+    found = [known if size is None else size for size, known in zip(taken, sizes, strict=True)]
+    known = tuple(size for size in found if size is not None)
+    if len(known) < len(taken):
+        raise UsageError(
+            f"model: '{model}' takes {called('inputs', place)} of shape {(None, *taken)}, and the data are of shape "
+            f"{given}, expected sizes that one of them tells: give them to keras.Input"
+        )
+    return known
 
 
 def output_names(model: "keras.Model") -> list[str]:
@@ -45,7 +59,7 @@ def output_names(model: "keras.Model") -> list[str]:
     return list(model.output_names) if isinstance(outputs, list | tuple) else []
 
 
-def _by_name(model: "keras.Model", taken: Shapes) -> Mapping[str, tuple[int, ...]]:
+def _by_name(model: "keras.Model", taken: OpenShapes) -> Mapping[str, tuple[int | None, ...]]:
     """Shapes by the names of inputs, where these are a tensor or a list of tensors of a functional model."""
     import keras
 
@@ -61,10 +75,16 @@ def inputs_of(model: "keras.Model") -> Any:
     """What stands for a model's inputs, in their structure, with the batch; UsageError where it is not built."""
     import keras
 
-    if (found := getattr(model, "_inputs_struct", None)) is not None:
+    built = getattr(model, "_functional", None) or model  # what a sequential one is made of
+    if (found := getattr(built, "_inputs_struct", None)) is not None:
         return _unpacked(found)
     shapes = getattr(model, "input_shape", None) or _built_for(model)
     return keras.tree.map_shape_structure(keras.KerasTensor, shapes)
+
+
+def input_types(model: "keras.Model") -> list[str]:
+    """Of each input the type that the model takes it as; UsageError where it is not built."""
+    return [str(part.dtype) for part in by_place(inputs_of(model)).values()]
 
 
 def outputs_of(model: "keras.Model", inputs: Any) -> Any:

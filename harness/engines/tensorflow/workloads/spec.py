@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.structures import by_place
 from harness.engines.tensorflow.workloads.loss import takes_classes
-from harness.engines.tensorflow.workloads.shapes import inputs_of, outputs_of
+from harness.engines.tensorflow.workloads.shapes import inputs_for, inputs_of, outputs_of, shapes_of
 
 if TYPE_CHECKING:
     import keras
@@ -28,12 +28,14 @@ def spec_of(model: "keras.Model") -> tuple[Any, Any]:
     Whole numbers that a model takes are below the size of the table (`keras.layers.Embedding`) in which it looks them
     up; where that cannot be told, below that of its smallest, or 2. A target is a class where the loss takes classes,
     or is the user's own; else 0 or 1 for each number of the output, which every other loss of Keras takes.
-    Raises what `shapes_of` and `loss_of` do.
+    Raises what `shapes_of`, `inputs_for` and `loss_of` do.
     """
     import keras
 
     inputs = inputs_of(model)
     outputs = outputs_of(model, inputs)
+    sizes, _ = shapes_of(model)
+    inputs_for(model, sizes, sizes)  # must leave none open
     inputs, outputs = keras.tree.lists_to_tuples(inputs), keras.tree.lists_to_tuples(outputs)  # tf.data stacks lists
     limits, classes = _limits(model, inputs), takes_classes(model)
     taken = [

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.engines.tensorflow.structures import ALONE, by_place
+from harness.engines.tensorflow.structures import ALONE, by_place, fits
 from harness.engines.tensorflow.workloads.shapes import output_names, shapes_of
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
     import keras
+    import numpy as np
 
 
 def target_places(model: "keras.Model", outputs: Collection[str], targets: Collection[str]) -> dict[str, str]:
@@ -27,20 +28,25 @@ def target_places(model: "keras.Model", outputs: Collection[str], targets: Colle
 
 
 def classes_of(model: "keras.Model", targets: Any) -> Any:
-    """How many classes there are of which a target is one: a number, or of several targets a structure of numbers, 0
+    """How many classes there are of which each of `targets` is one: a number, or of several a structure of numbers, 0
     for one that is no class."""
     import keras
 
-    outputs = shapes_of(model)[1]
-    if not isinstance(outputs, Mapping):
-        return outputs[-1]
+    found = shapes_of(model)[1]
+    outputs = found if isinstance(found, Mapping) else {ALONE: found}
     shapes = {target: outputs[place] for place, target in target_places(model, outputs, by_place(targets)).items()}
-    numbers = [_classes(shapes[place], tuple(part.shape[1:])) for place, part in by_place(targets).items()]
+    numbers = [_classes(shapes[place], part) for place, part in by_place(targets).items()]
     return keras.tree.pack_sequence_as(targets, numbers)
 
 
-def _classes(output: tuple[int, ...], target: tuple[int, ...]) -> int:
-    return output[-1] if output and output[:-1] == target else 0
+def _classes(output: tuple[int | None, ...], targets: "np.ndarray[Any, Any]") -> int:
+    """One output is of a binary classifier where targets are 0 and 1."""
+    import numpy as np
+
+    *places, classes = output or (None,)
+    if not (classes and np.issubdtype(targets.dtype, np.integer) and fits(tuple(places), targets.shape[1:])):
+        return 0
+    return classes if targets.min() >= 0 and targets.max() < max(2, classes) else 0
 
 
 def listed(places: Collection[str]) -> str:

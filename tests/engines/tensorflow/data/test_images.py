@@ -1,11 +1,14 @@
 """From a source's images to a model's input."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.engines.tensorflow.data import load_source
 from harness.engines.tensorflow.data.images import check_input_shape, fit
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.errors import UsageError
 
 
@@ -50,6 +53,51 @@ class TestFit:
     def test_other_channel_counts_are_refused(self) -> None:
         with pytest.raises(UsageError, match="takes images of 5 channels and the data have 1, expected 1 or 3"):
             fit(self.tensor([[[1]]]), (1, 1, 5))
+
+    @pytest.mark.parametrize(("dtype", "most"), [("uint8", 255), ("uint16", 65535), ("int64", 2**63 - 1)])
+    def test_whole_numbers_are_from_0_to_255(self, dtype: str, most: int) -> None:
+        got = fit(self.tensor([[[0], [most // 3], [most]]], dtype), (1, 3, 1), "int32")
+        assert (got.dtype, np.ravel(got).tolist()) == ("int32", [0, 85, 255])
+
+    def test_no_whole_numbers_are_made_of_floating_images_whose_range_nobody_knows(self) -> None:
+        with pytest.raises(UsageError, match=r"images of uint8, and the data are of float32, expected a keras\.Input"):
+            fit(self.tensor([[[1]]], "float32"), (1, 1, 1), "uint8")
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "given", "most"),
+    [("uint8", "uint8", 255), ("int32", "int32", 255), ("float16", "float32", 1), ("float32", "float32", 1)],
+)
+def test_a_model_of_ones_own_gets_images_in_the_range_of_its_inputs_type(
+    tf: Any,  # noqa: ARG001
+    tmp_path: Path,
+    sequential: bool,
+    dtype: str,
+    given: str,
+    most: int,
+) -> None:
+    import keras
+
+    x = keras.Input((8, 8, 1), dtype=dtype)
+    made = keras.layers.Flatten()(x)
+    model = keras.Sequential([x, keras.layers.Flatten()]) if sequential else keras.Model(x, made)
+    digits = load_source("digits")
+    digits.prepare(tmp_path)
+    source = digits.for_model(model)
+    [(images, _)] = gate_batches(source, tmp_path, (8, 8, 1), 10, 64, 1)
+    [(fed, _)] = pipeline(source, tmp_path, (8, 8, 1), 10, 64, 1).take(1)
+    assert (images.dtype, images.max(), fed.dtype.name, fed.numpy().max()) == (given, most, given, most)
+    assert digits.pixels == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool"])
+def test_a_type_that_cannot_hold_a_pixel_is_refused(tf: Any, dtype: str) -> None:  # noqa: ARG001
+    import keras
+
+    x = keras.Input((8, 8, 1), dtype=dtype)
+    with pytest.raises(UsageError, match=f"takes images of {dtype}, expected a type that has 0 to 255, or floats from"):
+        load_source("digits").for_model(keras.Model(x, keras.layers.Flatten()(x)))
 
 
 @pytest.mark.parametrize("shape", [(784,), (None, None, 3), (2, 28, 28, 1), ()])
