@@ -9,6 +9,8 @@ import TensorFlow at their top, so that the parent can list names without paying
 import functools
 import importlib
 import pkgutil
+import re
+import shlex
 from types import MappingProxyType
 from typing import Any
 
@@ -32,9 +34,18 @@ OWN = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*"
 """A pattern of what `load_attribute` takes."""
 
 
-def is_script(path: str) -> bool:
-    """Whether it is the path of a script, and no `package.module:function`."""
-    return path.endswith(".py")
+_SCRIPT = re.compile(r"(?P<path>.*?\.py)(\s+(?P<arguments>.*))?", re.DOTALL)
+
+
+def is_script(text: str) -> bool:
+    """Whether it is the path of a script, which arguments may follow, and no `package.module:function`."""
+    return _SCRIPT.fullmatch(text) is not None
+
+
+def script_of(text: str) -> tuple[str, list[str]]:
+    """The path of a script, and its arguments as a shell takes them apart; ValueError where a quote is left open."""
+    found = _SCRIPT.fullmatch(text)
+    return (found["path"], shlex.split(found["arguments"] or "")) if found else (text, [])
 
 
 def load_attribute(key: str, path: str) -> Any:

@@ -87,7 +87,7 @@ class Settings(BaseModel):
     )] = "training"
     step: Annotated[str, Setting(
         help="a training step of your own, in place of model, data and strategy: package.module:function, or the path "
-        "of a script that marks its step",
+        "of a script that marks its step, and its arguments",
     )] = ""
     amount: Annotated[int, Field(ge=1, le=MOST, strict=True), Setting(
         help="of your own step: how much of its quantity one call does",

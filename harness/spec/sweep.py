@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from harness.errors import UsageError, nearest
 from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
-from harness.registry import is_script
+from harness.registry import is_script, script_of
 from harness.spec.address import split_address
 from harness.spec.axes import OF_OWN_STEP, TABLE, Axes
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
@@ -127,6 +127,12 @@ class Sweep(Settings, _Lists):
     @classmethod
     def _is_split_as_a_shell_does(cls, value: str) -> str:
         shlex.split(value)  # ValueError: No closing quotation
+        return value
+
+    @field_validator("step")
+    @classmethod
+    def _arguments_are_split_as_a_shell_does(cls, value: str) -> str:
+        script_of(value)  # ValueError: No closing quotation
         return value
 
     @field_validator("*")
@@ -255,7 +261,7 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
         if (path := getattr(sweep, key)) and not (
             re.fullmatch(OWN_PATTERN, path) or (key == "step" and is_script(path))
         ):
-            script = ", or a script's path, which ends with .py" if key == "step" else ""
+            script = ", or a script's path, which ends with .py, and its arguments" if key == "step" else ""
             raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function{script}")
     for key in sorted(AXES):
         if ASKED[key].values and not sweep.asked(key):

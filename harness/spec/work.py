@@ -310,7 +310,7 @@ class OwnStepCell(Cell):
 
     kind: Literal["own_step"] = "own_step"
     step: str
-    """The function that builds it, `package.module:function`."""
+    """The function that builds it, `package.module:function`; or a script with its arguments, `train.py --epochs 3`."""
     amount: Positive = 1
     """How much of `quantity` one step does."""
     quantity: QuantityName = EXAMPLES.many

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.registry import OWN, is_script, load_attribute
+from harness.registry import OWN, is_script, load_attribute, script_of
 from harness.visible import quoted
 
 
@@ -51,12 +51,13 @@ def refuse_missing(key: str, path: str) -> None:
     Nothing is imported, which finding what is in a package would take.
     """
     if is_script(path):
+        script, _ = script_of(path)
         try:
-            there = Path(path).is_file()
+            there = Path(script).is_file()
         except OSError as error:  # a longer name than there may be, a folder of somebody else's
-            raise UsageError(f"{key}: {quoted(path)}: {error.strerror}") from None
+            raise UsageError(f"{key}: {quoted(script)}: {error.strerror}") from None
         if not there:
-            raise UsageError(f"{key}: no script at {quoted(path)}")
+            raise UsageError(f"{key}: no script at {quoted(script)}")
         return
     module = path.partition(":")[0]
     first = module.partition(".")[0]

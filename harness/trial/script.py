@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from harness.errors import UsageError
+from harness.registry import script_of
 from harness.visible import quoted
 
 P = ParamSpec("P")
@@ -47,22 +48,26 @@ def mark_step(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Script:
-    """The script at `path`, up to the first call of its marked step; each call of it is a step, and returns its loss.
+    """The script of `train.py --epochs 3`, up to the first call of its marked step; each call of it is a step, and
+    returns its loss.
 
     Raises UsageError where the script ends before, StopIteration where it ends later, and whatever it raises itself.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, text: str) -> None:
         self.eager_reference, self.check = True, None
-        self._path, self._loss, self._marked = path, None, None
+        self._path, self._arguments = script_of(text)
+        self._loss, self._marked = None, None
         self._may_go: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._came: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         _running[:] = [self]
         threading.Thread(target=self._run, name="script", daemon=True).start()
         if (end := self._came.get()) is not None:
             how = f"raised {type(end).__name__}: {end}" if isinstance(end, Exception) else "ended"
+            if isinstance(end, SystemExit) and end.code:  # 2 is that of argparse, which has told why
+                how = f"ended with exit code {end.code}"
             expected = "expected one that calls a function that harness.mark_step marks"
-            raise UsageError(f"step: '{path}' {how} before its first step; {expected}") from end
+            raise UsageError(f"step: '{text}' {how} before its first step; {expected}") from end
         self.eager_reference = getattr(self._marked, "eager_reference", True)
         self.check = getattr(self._marked, "check", None)
 
@@ -88,7 +93,7 @@ class Script:
 
     def _run(self) -> None:
         path = Path(self._path).absolute()
-        sys.argv, sys.path = [self._path], [str(path.parent), *sys.path]
+        sys.argv, sys.path = [self._path, *self._arguments], [str(path.parent), *sys.path]
         try:
             runpy.run_path(str(path), run_name="__main__")
         except BaseException as end:  # noqa: BLE001  whatever ends the script is told to who asks for its next step

@@ -11,6 +11,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.trial import script
+from harness.trial.own_function import refuse_missing
 from harness.trial.script import Script, mark_step
 
 STEPS = """
@@ -58,6 +59,42 @@ def test_a_call_is_a_step_and_the_script_goes_on_as_far_as_the_next(
         step()
 
 
+ARGUMENTS = """
+    import argparse, sys, harness
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, required=True)
+    parser.add_argument("--name", default="")
+    given = parser.parse_args()
+    sys.done.append((given.epochs, given.name))
+    step = harness.mark_step(lambda: float(given.epochs))
+    while True:
+        step()
+"""
+
+
+def test_what_follows_the_path_are_the_scripts_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(sys, "done", done, raising=False)
+    path = written(tmp_path, ARGUMENTS)
+    assert Script(f"{path} --epochs 3 --name 'two words.py'")() == 3.0
+    assert done == [(3, "two words.py")]
+    assert sys.argv == [path, "--epochs", "3", "--name", "two words.py"]
+
+
+def test_a_script_that_lacks_an_argument_ends_with_the_code_of_its_parser(tmp_path: Path) -> None:
+    path = written(tmp_path, ARGUMENTS)
+    with pytest.raises(UsageError, match=rf"^step: '{path} --name x' ended with exit code 2 before its first step; "):
+        Script(f"{path} --name x")
+
+
+def test_of_a_script_with_arguments_the_file_must_be_there(tmp_path: Path) -> None:
+    path = written(tmp_path, STEPS)
+    refuse_missing("step", f"{path} --epochs 3")
+    with pytest.raises(UsageError, match=r"^step: no script at 'nosuch\.py'$"):
+        refuse_missing("step", "nosuch.py --epochs 3")
+
+
 def test_by_itself_a_script_is_as_if_nothing_were_marked(tmp_path: Path) -> None:
     path = written(tmp_path, STEPS.replace("sys.done", "[]") + "    print(done)\n")
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, cwd=Path.cwd())
@@ -70,7 +107,8 @@ def test_by_itself_a_script_is_as_if_nothing_were_marked(tmp_path: Path) -> None
         ("print('done')", "ended before its first step; expected one that calls a function that harness.mark_step"),
         ("raise OSError('no licence')", "raised OSError: no licence before its first step"),
         ("def broken(:", "raised SyntaxError: "),
-        ("import sys\nsys.exit(3)", "ended before its first step"),
+        ("import sys\nsys.exit()", "ended before its first step"),
+        ("import sys\nsys.exit(3)", "ended with exit code 3 before its first step; expected one that calls"),
     ],
 )
 def test_a_script_that_never_takes_a_step_is_refused_in_one_line(tmp_path: Path, text: str, how: str) -> None:

@@ -104,6 +104,8 @@ def test_a_sweep_of_an_own_step_has_that_cell_and_no_axes() -> None:
     [
         ({"step": "mine:make", "strategy": "mirrored"}, "strategy: a step of your own decides that itself"),
         ({"step": "mine"}, "step: given 'mine', expected package.module:function, or a script's path"),
+        ({"step": "train.py --name 'x"}, 'step: given "train.py --name \'x": No closing quotation'),
+        ({"step": "train.pyc --epochs 3"}, "or a script's path, which ends with .py, and its arguments"),
         ({"step": "mine:make", "check": "mine:moves"}, r"check: is given a model's state, .* have a check\(\)"),
         ({"amount": 64}, "amount: belongs to step, a step of your own; for a model give batch_size"),
         ({"step": "mine:make", "quantity": "Tok ens"}, "quantity: given 'Tok ens', expected what work is counted in"),
@@ -344,9 +346,13 @@ def test_by_itself_the_script_trains_as_if_nothing_were_marked(tmp_path: Path) -
 @pytest.mark.slow
 def test_a_whole_script_is_measured_as_it_is_and_passes_the_same_gate(tmp_path: Path) -> None:
     script = tmp_path / "my script.py"
-    ends = EXAMPLE.read_text(encoding="utf-8").replace("step == 100_000", "step == 5")
-    script.write_text(ends, encoding="utf-8")
-    cells = [OwnStepCell(step=str(path), amount=64) for path in (EXAMPLE, script)]
+    takes = (
+        "import argparse\n\ngiven = argparse.ArgumentParser()\ngiven.add_argument('--last', type=int, required=True)"
+    )
+    last = "step == given.parse_args().last"
+    text = EXAMPLE.read_text(encoding="utf-8").replace("step == 100_000", last).replace("import keras", takes, 1)
+    script.write_text(text.replace("import numpy", "import keras\nimport numpy"), encoding="utf-8")
+    cells = [OwnStepCell(step=text, amount=64) for text in (str(EXAMPLE), f"{script} --last 5")]
     with handed_in():
         short, whole = sorted(measure(SMALL, cells, tmp_path / "results").trials, key=lambda one: one.status)
     assert (whole.status, whole.checks.losses_agree) == ("ok", True), whole.reason
@@ -354,7 +360,7 @@ def test_a_whole_script_is_measured_as_it_is_and_passes_the_same_gate(tmp_path: 
     assert min(whole.checks.sight.values()) > 1
     assert short.windows is None
     assert short.reason == (
-        f"step: '{script}': the script ended after 4 steps, expected a step that can be taken without end "
+        f"step: '{script} --last 5': the script ended after 4 steps, expected a step that can be taken without end "
         "(dataset.repeat())"
     )
 
