@@ -28,7 +28,7 @@ SHARES = (0.5, 0.67, 0.8, 0.85, 0.9, 1.1, 1.15, 1.25, 1.5, 2.0)
 """Of what the model takes."""
 FEWEST = 9
 MODULE, BATCH_SIZE = "benchmarks.goals.slow_digits", 16
-FUNCTIONS = f"{MODULE}:at_"
+DATA = f"{MODULE}:at(rate={{}})"
 
 
 def swept(rates: Sequence[int], blocks: int, results: Path) -> RunSummary:
@@ -36,7 +36,7 @@ def swept(rates: Sequence[int], blocks: int, results: Path) -> RunSummary:
     run = harness.sweep(
         work="pipeline",
         model=[f"{MODULE}:model"],
-        data=[f"{FUNCTIONS}{rate}" for rate in rates],
+        data=[DATA.format(rate) for rate in rates],
         batch_size=[BATCH_SIZE],
         cache=["none"],
         trials=blocks,
@@ -80,7 +80,7 @@ def by_explain(rates: Sequence[int], blocks: int, results: Path) -> Iterator[tup
     for some in (rates[::2], rates[1::2]):  # it takes eight cells at most
         result = harness.explain(
             model=f"{MODULE}:model",
-            data=[f"{FUNCTIONS}{rate}" for rate in some],
+            data=[DATA.format(rate) for rate in some],
             strategy="none",
             batch_size=BATCH_SIZE,
             cache="none",
@@ -113,7 +113,7 @@ def main() -> None:
             found = dict(way(list(rates), given.blocks, Path(folder)))
             rows, right = [("planted ÷ appetite", "planted", head, "said")], 0
             for rate, share in rates.items():
-                one = found[f"{FUNCTIONS}{rate}"]
+                one = found[DATA.format(rate)]
                 right += one.now == (share < 1)
                 rows.append((f"{share:g}", f"{rate}/s", one.measured, one.said))
             table(rows)

@@ -32,7 +32,7 @@ FASTER = 2
 def cases(appetite: float) -> Iterator[tuple[str, Keys, Keys, Keys, str]]:
     """(where, the keys of both sides, those of A, those of B, the verdict that is right)."""
     cache, calls, ahead = ("cache", "none", "memory"), ("parallel_calls", 1, 0), ("device_prefetch", 1, 8)
-    gulps = f"{MODULE}:gulps_{round(FASTER * appetite)}"
+    gulps = f"{MODULE}:gulps(rate={round(FASTER * appetite)})"
     slow = {**TWO_REPLICAS, "data": gulps, "cache": "none", "prefetch": 0}
     trials = [
         ("photographs, by themselves", PHOTOGRAPHS, cache, "faster"),

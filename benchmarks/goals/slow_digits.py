@@ -1,13 +1,11 @@
-"""Images whose decoding takes as long as a function's name says, for `crossing.py` and `input_axes.py`.
+"""Images whose decoding takes as long as a parameter says, for `crossing.py` and `input_axes.py`.
 
-`at_400` gives 400 a second. The pace is kept by the clock: an example is given a stated time after the one before it,
-however long the rest of the pipeline took, but none is given early to make up for a late one. `gulps_400` gives `GULP`
-at once, then none for as long as so many last at 400 a second, however slowly they were taken.
+`at(rate=400)` gives 400 a second. The pace is kept by the clock: an example is given a stated time after the one before
+it, however long the rest of the pipeline took, but none is given early to make up for a late one. `gulps(rate=400)`
+gives `GULP` at once, then none for as long as so many last at 400 a second, however slowly they were taken.
 """
 
-import functools
 import time
-from collections.abc import Callable
 from typing import Any
 
 EXAMPLES = 192
@@ -42,6 +40,11 @@ def at(rate: int, at_once: int = 1) -> Any:
     return tf.data.Dataset.from_tensor_slices((images, labels)).map(slow)
 
 
+def gulps(rate: int) -> Any:
+    """The same, `GULP` at once."""
+    return at(rate, GULP)
+
+
 def model() -> Any:
     """A network that takes some hundred of them a second on a processor's core."""
     import keras
@@ -50,11 +53,3 @@ def model() -> Any:
     return keras.Sequential(
         [keras.Input((28, 28, 1)), *layers, keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(_CLASSES)]
     )
-
-
-def __getattr__(name: str) -> Callable[[], Any]:
-    """The function `at_RATE`, or `gulps_RATE`."""
-    kind, _, rate = name.partition("_")
-    if kind not in ("at", "gulps") or not rate.isdecimal():
-        raise AttributeError(name)
-    return functools.partial(at, int(rate), GULP if kind == "gulps" else 1)

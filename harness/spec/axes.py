@@ -78,12 +78,13 @@ PROGRAM = ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
 WITH_PARAMETERS = ("", calls.PATTERN)
-OWN_MODEL = ("keras:NAME, package.module:function", rf"{registry.OWN}|(keras:)?{calls.PATTERN}")
+OWN_CALL = rf"{registry.OWN}(\([^()]*\))?"
+OWN_MODEL = ("keras:NAME, package.module:function", rf"{OWN_CALL}|(keras:)?{calls.PATTERN}")
 PHOTOGRAPHS = r"photographs:[1-9]\d{0,4}"
 PLACES = r"(tfrecord|folder):[^,\n]+"
 OWN_DATA = (
     "tfds:NAME, photographs:NUMBER, tfrecord:GLOB, folder:PATH, package.module:function",
-    rf"{TFDS}|{PHOTOGRAPHS}|{PLACES}|{registry.OWN}",
+    rf"{TFDS}|{PHOTOGRAPHS}|{PLACES}|{OWN_CALL}",
 )
 TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
@@ -200,17 +201,18 @@ class Axes(BaseModel):
     model: Annotated[str, Axis(
         works=FEEDING,
         help="{names}, some with sizes, such as transformer(layers=4,width=128); keras:NAME of keras.applications, or "
-        "your own as package.module:function", asked=("mnist_cnn",), choices="models", own=OWN_MODEL,
-        spelling=Spelling(calls.split_values, ",".join), depth=0, apart="another model is other work", later=False,
-        in_program=True, label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
+        "your own as package.module:function, with parameters, too", asked=("mnist_cnn",), choices="models",
+        own=OWN_MODEL, spelling=Spelling(calls.split_values, ",".join), depth=0, apart="another model is other work",
+        later=False, in_program=True, label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
         works=FEEDING,
         one_update=GIVEN,
         help="{names}, photographs:NUMBER, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
-        "package.module:function", asked=("digits",),
-        choices="data", own=OWN_DATA, depth=0, apart="other data are other work", later=False, label=left_out,
-        always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
+        "package.module:function, with parameters, such as my:examples(rate=100), too", asked=("digits",),
+        choices="data", own=OWN_DATA, spelling=Spelling(calls.split_values, ",".join), depth=0,
+        apart="other data are other work", later=False, label=left_out, always=True,
+        tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
     precision: Annotated[Precision, Axis(
         help="{names}", asked=("float32",), depth=0, later=False, competes=True, told=True, in_program=True,

@@ -1,7 +1,7 @@
 """Names with parameters, as a key of a spec takes them: `transformer(layers=2,width=64)`, `adamw(clipnorm=1)`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from harness.errors import UsageError, nearest
@@ -39,8 +39,7 @@ def parameters_of(key: str, text: str, defaults: Mapping[str, ParameterValue]) -
     if not defaults:
         raise UsageError(f"{key}: given {text!r}, but '{name}' takes no parameters")
     given: dict[str, ParameterValue] = {}
-    for part in text.strip()[:-1].partition("(")[2].split(","):
-        parameter, _, value = (piece.strip() for piece in part.partition("="))
+    for parameter, value in _pieces(text):
         if parameter not in defaults:
             takes = ", ".join(f"{known}={default}" for known, default in defaults.items())
             raise UsageError(
@@ -56,6 +55,33 @@ def parameters_of(key: str, text: str, defaults: Mapping[str, ParameterValue]) -
     return MappingProxyType(
         {known: given[known] for known in defaults if given.get(known, defaults[known]) != defaults[known]}
     )
+
+
+def own_of(key: str, text: str) -> tuple[str, Mapping[str, ParameterValue]]:
+    """The path of a function of the user's own and what `text`, a value of `key`, gives its parameters, by name.
+
+    Which parameters there are only the function knows. Raises UsageError, one line, where a value is no number.
+    """
+    path, given = name_of(text), dict[str, ParameterValue]()
+    if path == text:
+        return path, MappingProxyType(given)
+    for parameter, value in sorted(_pieces(text)):
+        if not parameter.isidentifier():
+            raise UsageError(f"{key}: given {text!r}, expected parameters with a number each, such as {path}(layers=2)")
+        if parameter in given:
+            raise UsageError(f"{key}: given {text!r}: '{parameter}' is there twice")
+        try:
+            given[parameter] = _number_of(value, 0 if value.isdecimal() else 0.0)
+        except UsageError as error:
+            raise UsageError(f"{key}: given {text!r}: {parameter}: given {value!r}, {error}") from None
+    return path, MappingProxyType(given)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """(parameter, value) of all that stand in the parentheses at the end of `text`."""
+    for part in text.strip()[:-1].partition("(")[2].split(","):
+        parameter, _, value = (piece.strip() for piece in part.partition("="))
+        yield parameter, value
 
 
 def _number_of(text: str, default: ParameterValue) -> ParameterValue:
@@ -75,3 +101,8 @@ def _number_of(text: str, default: ParameterValue) -> ParameterValue:
 def text_of(name: str, parameters: Mapping[str, ParameterValue]) -> str:
     """The one spelling of a name with these parameters: those that are not at their defaults, in the name's order."""
     return f"{name}({','.join(f'{key}={value}' for key, value in parameters.items())})" if parameters else name
+
+
+def own_text(key: str, text: str) -> str:
+    """The one spelling of a function of the user's own with parameters: in the order of their names."""
+    return text_of(*own_of(key, text))

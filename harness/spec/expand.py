@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.errors import UsageError
+from harness.spec import calls
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
@@ -182,10 +183,16 @@ OF_OTHER_WORK: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE:
 
 
 def _with_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
-    """The same with models and optimizers in their one spelling."""
-    texts = {"model": catalogue.model_text, "optimizer": catalogue.optimizer_text}
-    spelt = {key: list(dict.fromkeys(text(name) for name in sweep.asked(key))) for key, text in texts.items()}
+    """The same with models, optimizers and data in their one spelling."""
+    texts = {"model": catalogue.model_text, "optimizer": catalogue.optimizer_text, "data": _data_text}
+    given = {key: text for key, text in texts.items() if key in sweep.model_fields_set}
+    spelt = {key: list(dict.fromkeys(map(text, sweep.asked(key)))) for key, text in given.items()}
     return sweep.model_copy(update=spelt)
+
+
+def _data_text(name: str) -> str:
+    """The one spelling of data, which are a function's with parameters or have no other."""
+    return calls.own_text("data", name) if is_own_code(name) else name
 
 
 def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:

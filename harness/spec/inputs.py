@@ -1,5 +1,6 @@
 """What cannot be asked of an input, whatever is trained on it."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,7 +68,8 @@ def _unwritten(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut
     if at.data.startswith(FILES):
         reason = "they lie in files: python -m harness prepare writes their source into as many as you want"
     elif is_own_code(at.data):
-        reason = f"a function may give others each time: python -m harness prepare {at.data} FOLDER writes them once"
+        way = f"python -m harness prepare {shlex.quote(at.data)} FOLDER"
+        reason = f"a function may give others each time: {way} writes them once"
     elif _stays_on_device(catalogue, at.data):
         reason = on_device(at.data)
     return None if reason is None else LeftOut(f"{at.data} in {plural(at.shards, 'shard')}", reason)

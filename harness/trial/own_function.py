@@ -1,16 +1,18 @@
 """A function of the user's own by `package.module:function`."""
 
+import functools
 import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
+from harness.errors import UsageError, nearest
 from harness.registry import OWN, is_script, load_attribute, script_of
+from harness.spec.calls import own_of
 from harness.visible import quoted
 
 
@@ -27,12 +29,14 @@ def own_function(key: str, path: str, given: str = "", count: int = 0) -> Callab
     return function
 
 
-def found_function(key: str, path: str) -> Callable[..., Any]:
-    """The function at `path`, whatever its arguments; importing its module is all that is run.
+def found_function(key: str, text: str) -> Callable[..., Any]:
+    """The function at a path, whatever its arguments, or that of `path(layers=4)` with these; importing its module is
+    all that is run.
 
-    Raises UsageError that names `key` when the path is malformed, the module cannot be imported, or the
-    name is missing or not callable.
+    Raises UsageError that names `key` when the path is malformed, the module cannot be imported, the name is missing or
+    not callable, or it has no such parameter.
     """
+    path, given = own_of(key, text)
     if not re.fullmatch(OWN, path):
         raise UsageError(f"{key}: given '{path}', expected package.module:function")
     here = str(Path.cwd())
@@ -42,7 +46,30 @@ def found_function(key: str, path: str) -> Callable[..., Any]:
         function: Callable[..., Any] = load_attribute(key, path)
     except SyntaxError as error:
         raise UsageError(f"{key}: '{path}': {error.filename}, line {error.lineno}: {error.msg}") from error
-    return function
+    if not given:
+        return function
+    if fault := _lacks(function, given):
+        raise UsageError(f"{key}: given {text!r}: '{path}' {fault}")
+    made = functools.partial(function, **given)
+    made.__doc__ = function.__doc__
+    return made
+
+
+def _lacks(function: Callable[..., Any], given: Iterable[str]) -> str | None:
+    """Which of the parameters that are `given` by name `function` has not, and which it has; None where it has all."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return None
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return None
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    has = {one.name: one.replace(annotation=one.empty) for one in parameters if one.kind in named}
+    if not has:
+        return "takes no parameters"
+    missing = next((name for name in given if name not in has), None)
+    expected = ", ".join(str(one) for one in has.values())
+    return missing and f"has no parameter {missing!r}, expected some of {expected}{nearest(missing, has)}"
 
 
 def refuse_missing(key: str, path: str) -> None:

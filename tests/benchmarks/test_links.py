@@ -9,6 +9,7 @@ import pytest
 from harness.analysis.latency import OverBlocks, fit
 from harness.analysis.network import ring_s
 from harness.record.cluster import NetworkRecord
+from harness.trial.own_function import found_function
 from tests.goals import load
 
 links = load("links")
@@ -104,9 +105,7 @@ def test_what_is_printed_is_markdown_that_says_how_many_links_keep_each_promise(
     assert "1/β ÷ ring and software: within 10% of 1 on 1 of 2 links" in said
 
 
-def test_data_of_a_planted_pace_are_functions_named_by_it() -> None:
-    slow = load("slow_digits")
-    assert callable(slow.at_400)
-    for name in ("at_fast", "examples"):
-        with pytest.raises(AttributeError, match=name):
-            getattr(slow, name)
+@pytest.mark.parametrize("name", ["at", "gulps"])
+def test_data_of_a_planted_pace_are_a_function_of_it(name: str) -> None:
+    paced = load("crossing").DATA.format(400).replace("at(", f"{name}(")
+    assert found_function("data", paced).keywords == {"rate": 400}

@@ -78,6 +78,37 @@ def test_a_model_of_an_engine_without_sizes_takes_none() -> None:
         models_of("transformer(layers=1)", catalogue=replace(CATALOGUE, **plain))
 
 
+@pytest.mark.parametrize("key", ["model", "data"])
+def test_functions_of_your_own_take_parameters_and_several_values_are_an_axis(key: str) -> None:
+    text = "my.own:made(width=32, layers=04),my.own:made(layers=4,width=32),my.own:made(rate=0.50),my.own:made"
+    asked: dict[str, Any] = {"model": "my.own:model", key: value_from(key, text)}
+    cells = expand(sweep_from({**ALONE, **asked}), CATALOGUE).cells
+    spelt = ["my.own:made", "my.own:made(layers=4,width=32)", "my.own:made(rate=0.5)"]
+    assert sorted({str(cell.get(key)) for cell in cells}) == spelt
+    assert cells[0].own_code[key] in spelt
+
+
+@pytest.mark.parametrize("key", ["model", "data"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("my:f()", "given 'my:f()', expected parameters with a number each, such as my:f(layers=2)"),
+        ("my:f(4)", "given 'my:f(4)', expected parameters with a number each, such as my:f(layers=2)"),
+        ("my:f(a=1,a=2)", "given 'my:f(a=1,a=2)': 'a' is there twice"),
+        ("my:f(a=x)", "given 'my:f(a=x)': a: given 'x', expected a number from 0 to 16777216"),
+        ("my:f(a=1", "'my:f(a=1' is not one of "),
+        ("my:f(a=(1))", "'my:f(a=(1))' is not one of "),
+    ],
+)
+def test_what_is_no_parameter_of_a_function_is_bad_usage_in_one_line(key: str, text: str, says: str) -> None:
+    asked: dict[str, Any] = {"model": "my.own:model", key: text}
+    with pytest.raises(UsageError) as raised:
+        expand(sweep_from({**ALONE, **asked}), CATALOGUE)
+    assert str(raised.value).startswith(f"{key}: ")
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
 @pytest.mark.parametrize(("tokens", "shape"), [(32, (16, 32, 1)), (49, (28, 28, 1)), (7, (4, 28, 1))])
 def test_a_transformer_takes_an_image_of_as_many_patches_as_tokens(tokens: int, shape: tuple[int, ...]) -> None:
     assert load_workload(f"transformer(tokens={tokens})").input_shape == shape

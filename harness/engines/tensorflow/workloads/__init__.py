@@ -54,19 +54,22 @@ def load_workload(name: str) -> Workload:
     known = workloads()
     if name in known:
         return known[name]
+    if is_own_code(name):
+        return own_workload(name)
     if calls.name_of(name) != name:
         return _of_sizes(name)
     if fault := unknown(name):
         raise UsageError(fault)
     if name.startswith(PREFIX):
         return application(name)
-    if ":" in name:
-        return own_workload(name)
     raise not_one_of("model", name, [*known, f"{PREFIX}NAME", "package.module:function"], APPLICATIONS)
 
 
 def model_text(name: str) -> str:
-    """The one spelling of a model with sizes, any other name as it is; UsageError where it has no such sizes."""
+    """The one spelling of a model with sizes, any other name as it is; UsageError where it has no such sizes. Those of
+    a user's own, which is not imported, only its function knows."""
+    if is_own_code(name):
+        return calls.own_text("model", name)
     return name if calls.name_of(name) == name else _of_sizes(name).name
 
 
@@ -78,8 +81,6 @@ def model_traits(name: str) -> ModelTraits:
 def _of_sizes(text: str) -> Workload:
     """The registered model that `text` gives sizes to."""
     name = calls.name_of(text)
-    if ":" in name and not name.startswith(PREFIX):
-        raise not_one_of("model", name, workloads())
     known = load_workload(name)
     given = calls.parameters_of("model", text, known.sizes)
     if not given or known.of_sizes is None:

@@ -165,6 +165,15 @@ def test_it_says_of_itself_what_an_example_is_and_not_how_many_there_are() -> No
     assert [spec.shape.as_list() for spec in source.examples(Path()).element_spec] == [[3], []]
 
 
+def test_a_function_is_given_the_parameters_in_its_name(mine: Any) -> None:
+    source = source_of("three(seed=1)")
+    assert (source.name, len(source.first(4, 2))) == ("own_rows:three(seed=1)", 2)
+    mine.some = lambda count=3: mine.from_slices((mine.X, mine.Y)).take(count)
+    assert load_source("own_rows:some(count=5)").info(Path()).examples == 5
+    with pytest.raises(UsageError, match=r"^data: given 'own_rows:rows\(of=1\)': .* expected some of size, shard$"):
+        load_source("own_rows:rows(of=1)")
+
+
 def test_batches_are_those_of_the_function_pass_after_pass(mine: Any) -> None:
     for number, (x, y) in enumerate(batches_of("rows", 10, 5)):
         part = slice(0, 10) if number % 2 == 0 else slice(10, 20)

@@ -34,6 +34,14 @@ MODULE = """
     def may_take(size=3):
         return make()
 
+    def sized(units=3, *, tokens: int = 4):
+        '''A model of a size.'''
+        import keras
+        return keras.Sequential([keras.Input((tokens,)), keras.layers.Dense(units)])
+
+    def of_any(**sizes):
+        return sized(**sizes)
+
     def subclassed(built=True):
         import keras
 
@@ -154,6 +162,15 @@ def test_its_model_is_built_as_it_is_whatever_shape_and_classes_are_given() -> N
         assert (model.input_shape, model.output_shape) == ((None, 4, 4), (None, 3))
 
 
+@pytest.mark.usefixtures("folder", "tf")
+@pytest.mark.parametrize("text", ["mine:sized(units=5,tokens=2)", "mine:of_any(tokens=2,units=5)"])
+def test_parameters_are_given_to_the_function_by_name(text: str) -> None:
+    workload = load_workload(text)
+    model = workload.build((), 10)
+    assert (workload.name, model.input_shape, model.output_shape) == (text, (None, 2), (None, 5))
+    assert load_workload("mine:sized(units=5)").summary == "A model of a size."
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("path", "message"),
@@ -162,6 +179,13 @@ def test_its_model_is_built_as_it_is_whatever_shape_and_classes_are_given() -> N
         ("mine:missing", r"model: 'mine:missing': module 'mine' has no 'missing'"),
         ("mine:number", r"model: 'mine:number' is not a function"),
         ("mine:wants", r"'mine:wants': expected a function without arguments, but it has a required argument: 'size'$"),
+        (
+            "mine:sized(unit=5)",
+            r"^model: given 'mine:sized\(unit=5\)': 'mine:sized' has no parameter 'unit', expected some of units=3, "
+            r"tokens=4; did you mean 'units'\?$",
+        ),
+        ("mine:wants(layers=2)", r"'mine:wants' has no parameter 'layers', expected some of size$"),
+        ("mine:make(layers=2)", r"^model: given 'mine:make\(layers=2\)': 'mine:make' takes no parameters$"),
         (":make", r"model: given ':make', expected package\.module:function"),
         ("mine:", r"model: given 'mine:', expected package\.module:function"),
         ("mine.py:make", r"model: 'mine.py:make': cannot import 'mine.py'"),
