@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gate_models
+import gate_own
 from gate_faults import FAULTS, START, Planted
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _built = 0
 
 def __getattr__(name: str) -> Callable[[], "keras.Model"]:
     parts = name.split("__")
-    if len(parts) not in (2, 4) or parts[0] not in gate_models.NAMES or parts[1] not in OPTIMIZERS:
+    if len(parts) not in (2, 4) or parts[0] not in (*gate_models.NAMES, *gate_own.DATA) or parts[1] not in OPTIMIZERS:
         raise AttributeError(name)
 
     def build() -> "keras.Model":
@@ -76,6 +77,7 @@ def _build(model: str, optimizer: str, fault: str = "", start: str = "early") ->
         optimizer_class = Planted(planted, START[start]).optimizer(optimizer_class)
     else:
         gate_layers.Counter.wrong_from = None
-    built = gate_models.built(model)
-    built.compile(optimizer=optimizer_class(**keys), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    loss: Any = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    built, loss = gate_own.built(model) if model in gate_own.DATA else (gate_models.built(model), loss)
+    built.compile(optimizer=optimizer_class(**keys), loss=loss)
     return built

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gate_case import OPTIMIZERS
 from gate_faults import FAULTS, LADDERS, START, Fault
 from gate_models import NAMES
+from gate_own import DATA
 
 from harness.analysis.estimates.power import clopper_pearson
 
@@ -35,6 +36,8 @@ SIDES = [(strategy, "float32") for strategy in STRATEGIES] + [
 """Every strategy, and modes once."""
 LATER = [("mirrored_2", "several_steps"), ("workers_2", "several_steps")]
 """Sides that came later: which model the faults of earlier ones are planted in does not depend on them."""
+SHARED = ("none", "mirrored_2", "mirrored_3", "workers_2")
+"""Strategies that models with data of their own are trained under."""
 FAULTY = (("dense", "adam"), ("no_bias", "sgd"), ("batch_norm", "momentum"))
 """Models and optimizers that faults are planted in."""
 OPTIMIZED = ("dense", "batch_norm")
@@ -87,6 +90,7 @@ def sample(seed: int = 1) -> list[Case]:
     right |= {
         Case(m, o, s, "float32") for o in OPTIMIZERS for m in OPTIMIZED for s in STRATEGIES if _gives_numbers(m, o)
     }
+    right |= {Case(model, "adam", strategy, "float32") for model in DATA for strategy in SHARED}
     faulty = [*_faulty(SIDES), *_faulty(LATER)]
     first = sorted(right, key=lambda case: case.key) + [case for case in faulty if case.kind == "gross"]
     then = [case for case in faulty if case.kind == "slight"]

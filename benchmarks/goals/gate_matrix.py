@@ -23,6 +23,7 @@ from typing import Any
 from common import cell, commit, live, markdown, prepared_zygote, read, table
 from gate_cells import ENDS, MODES, ROW, STRATEGIES, Case, everything, found_from, grouped, sample, tally
 from gate_faults import LADDERS
+from gate_own import DATA
 
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended
@@ -119,6 +120,8 @@ def measured_cell(case: Case) -> Cell:
     """The harness' own cell for it."""
     strategy, replicas, workers = STRATEGIES[case.strategy]
     keys: dict[str, Any] = {"model": f"gate_case:{case.subject}", **MODES[case.mode]}
+    if case.model in DATA:
+        keys["data"] = f"gate_own:{DATA[case.model]}"
     if workers > 1:
         keys["workers"] = workers
     return cell(strategy, replicas, BATCH_SIZE, **keys)

@@ -18,6 +18,7 @@ import gate_matrix as matrix  # noqa: E402
 from gate_case import OPTIMIZERS  # noqa: E402
 from gate_faults import FAULTS, START  # noqa: E402
 from gate_models import NAMES  # noqa: E402
+from gate_own import DATA  # noqa: E402
 
 
 def right(model: str = "dense", strategy: str = "mirrored_2", mode: str = "float32") -> cells.Case:
@@ -36,6 +37,8 @@ def test_the_sample_has_every_model_optimizer_and_fault_in_every_strategy_and_mo
     assert len(FAULTS) >= 25
     for name in NAMES:
         assert {right(name, *side).key for side in [*cells.SIDES, *cells.LATER]} <= set(keys)
+    for name in DATA:
+        assert {right(name, strategy).key for strategy in cells.SHARED} <= set(keys)
     for name in OPTIMIZERS:
         assert {case.strategy for case in sample if case.optimizer == name and not case.fault} == set(cells.STRATEGIES)
     for name, fault in FAULTS.items():
@@ -103,6 +106,7 @@ def test_a_right_model_is_ok_a_dropped_replica_is_not_and_state_that_nobody_know
         faulty("missing").key: "wrong_result",
         right("raw_moving").key: "unproved",
         right("batch_renorm", "workers_2").key: "unproved",
+        right("own_weighted").key: "ok",
     }
     with preloaded():
         matrix.run([cells.case_of(key) for key in expected], tmp_path / "results.jsonl")
