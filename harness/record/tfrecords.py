@@ -88,8 +88,9 @@ class Preparation(RecordModel):
     processes: Positive
     created_utc: str
     written: Whole
-    """Examples that this call wrote: fewer than all where it went on with an earlier one."""
+    """Examples in the files that were written: fewer than all where others were whole in an earlier features.json."""
     wall_s: float
+    """Of all calls, where one went on with another: of one that was cut off up to its last whole file."""
     cpu_s: float
     """Of all processes, their start included."""
     bytes_in: Whole

@@ -122,6 +122,8 @@ def test_one_that_is_killed_leaves_no_process_and_the_next_goes_on_with_what_is_
     assert len(others) >= 2
     assert still_alive(others) == []
     [before, *_] = sorted((folder / "killed").glob("*.tfrecord"))
+    taken = json.loads((folder / "killed" / ".plan.json").read_text())
+    assert min(taken["wall_s"], taken["cpu_s"]) > 0
     written = before.stat().st_mtime_ns
     other = run(*SOURCE, "killed", "--shards", "5", folder=folder)
     assert (other.returncode, other.stderr.count("\n")) == (2, 1)
@@ -131,7 +133,9 @@ def test_one_that_is_killed_leaves_no_process_and_the_next_goes_on_with_what_is_
     assert "of them whole already" in done.stderr
     assert features(folder / "killed")["digest"] == numbers["digest"] == digest_of(folder / "killed")
     assert before.stat().st_mtime_ns == written
-    assert 0 < features(folder / "killed")["preparation"]["written"] < 24
+    of_both = features(folder / "killed")["preparation"]
+    assert (of_both["written"], of_both["bytes_in"]) == (24, 24 * (12 + 8))
+    assert of_both["wall_s"] > taken["wall_s"]
 
 
 def test_ctrl_c_says_how_much_is_whole_and_that_the_same_command_goes_on(folder: Path) -> None:

@@ -22,6 +22,9 @@ class PreparePlan(Features):
     source: str
     count: int
     """Of files."""
+    wall_s: float = 0.0
+    """What the calls have taken that did not come to the end, up to the last file that each made whole."""
+    cpu_s: float = 0.0
 
 
 def plan_for(asked: AskedFiles, described: Features) -> PreparePlan:
@@ -34,6 +37,8 @@ def plan_for(asked: AskedFiles, described: Features) -> PreparePlan:
     if count > examples:
         raise UsageError(f"--shards: given {count}, expected at most {examples:,}, one for each example")
     asked_for = {"source": asked.source, "count": count, "compression": asked.compression}
+    if begun is not None:
+        asked_for |= {"wall_s": begun.wall_s, "cpu_s": begun.cpu_s}
     plan = PreparePlan(**{**described.model_dump(exclude={"digest", "shards", "preparation"}), **asked_for})
     if known is not None and known.preparation is not None:
         keys = known.model_dump(exclude={"digest", "shards", "preparation"})

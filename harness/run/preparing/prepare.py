@@ -7,7 +7,7 @@ digest. A call that was killed, or met a full disk, goes on where the next one f
 import contextlib
 import importlib.util
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import HarnessError, StorageError, UsageError, not_one_of
@@ -53,13 +53,18 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
     missing = [one for one in shards if one.file not in whole]
     listener.begun(described.examples or 0, len(shards), len(whole))
     if not missing:
-        return before or _finish(asked, plan, whole, [], (0.0, 0.0)), False
+        return before or _finish(asked, plan, whole, (plan.wall_s, plan.cpu_s)), False
     with _storage(asked.target):
         replace_file(asked.target / PLAN, to_json(plan, indent=1))
-    work.write(plan, missing, listener)
+
+    def cost() -> tuple[float, float]:
+        """With that of the calls that this one goes on with."""
+        here = time.process_time() - own + work.cpu_s()
+        return plan.wall_s + time.monotonic() - began, plan.cpu_s + here
+
+    work.write(plan, missing, listener, lambda: _keep_cost(asked.target, plan, cost()))
     written = {one.file: written_file(asked.target, one.file) for one in missing}
-    cost = time.monotonic() - began, time.process_time() - own + work.cpu_s()
-    features = _finish(asked, plan, {**whole, **written}, list(written.values()), cost)
+    features = _finish(asked, plan, {**whole, **written}, cost())
     if before is not None and before.digest != features.digest:
         listener.said(f"the digest was {before.digest}: the source gives other examples now than when it was prepared")
     compared = ReadingCompared.model_validate_json(work.answer("compare"))
@@ -118,15 +123,23 @@ def _finish(
     asked: AskedFiles,
     plan: PreparePlan,
     shards: dict[str, Shard],
-    written: Sequence[WrittenShard],
     cost: tuple[float, float],
 ) -> Features:
-    """The features.json of a data set whose files are all there, after so many wall and processor seconds."""
+    """The features.json of a data set whose files are all there, after so many wall and processor seconds of the calls
+    that wrote those of no earlier features.json."""
+    written = [shard for shard in shards.values() if isinstance(shard, WrittenShard)]
     with _storage(asked.target):
         how = preparation_of(asked.source, written, cost, asked.by, asked.processes)
         features = seal(asked.target, plan, shards, how, shards_of(plan, plan.count))
         (asked.target / PLAN).unlink(missing_ok=True)
     return features
+
+
+def _keep_cost(target: Path, plan: PreparePlan, cost: tuple[float, float]) -> None:
+    """For a later call, should this one not come to its end. A full disk is told by who writes files."""
+    so_far = plan.model_copy(update={"wall_s": cost[0], "cpu_s": cost[1]})
+    with contextlib.suppress(OSError):
+        replace_file(target / PLAN, to_json(so_far, indent=1))
 
 
 def _keep(target: Path, features: Features, compared: ReadingCompared) -> Features:

@@ -69,8 +69,10 @@ class Writers:
         self._wait([number], lambda: None)
         return self._path_of(number).read_bytes()
 
-    def write(self, plan: PreparePlan, missing: Sequence[ShardPlan], listener: FilesListener) -> None:
-        """Write the missing files, each process some that follow one another."""
+    def write(
+        self, plan: PreparePlan, missing: Sequence[ShardPlan], listener: FilesListener, keep_cost: Callable[[], None]
+    ) -> None:
+        """Write the missing files, each process some that follow one another; what it cost is kept after each."""
         count = min(self._asked.processes, len(missing))
         bounds = [len(missing) * number // count for number in range(count + 1)]
         groups = [tuple(missing[bounds[k] : bounds[k + 1]]) for k in range(count)]
@@ -83,6 +85,7 @@ class Writers:
                 if (shard := kept_at(side_file(self._asked.target, file), WrittenShard)) is not None:
                     waiting.remove(file)
                     listener.file(shard)
+                    keep_cost()
 
         try:
             of_all = {"features": features, "by": self._asked.by}

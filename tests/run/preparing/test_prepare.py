@@ -1,14 +1,20 @@
 """What `prepare` does with its target before any process writes into it."""
 
+import hashlib
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import HarnessError, UsageError
+from harness.protocol.preparing import Described, ReadingCompared, ShardPlan
 from harness.record.files import _new_file_beside
+from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, check_target
-from harness.run.preparing.prepare import _locked
+from harness.run.preparing.prepare import _locked, _prepare
 
 
 def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a_users_file_is_not(
@@ -23,3 +29,54 @@ def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a
     with _locked(tmp_path), pytest.raises(UsageError, match=r"has files that prepare has not made, .*'\.theirs\.tmp'"):
         check_target(tmp_path)
     assert (tmp_path / ".theirs.tmp").exists()
+
+
+class Played:
+    """Writers without processes, of which one file takes ten seconds of processor time; they break at the `most`th."""
+
+    def __init__(self, target: Path, most: int) -> None:
+        self._target, self._most, self._used = target, most, 0.0
+
+    def warm_up(self) -> None:
+        pass
+
+    def cpu_s(self) -> float:
+        return self._used
+
+    def answer(self, do: str) -> str:
+        if do == "compare":
+            speed = ReadingSpeed(examples=1, examples_per_s=[1.0])
+            return ReadingCompared(source=speed, files=speed).model_dump_json()
+        of = Feature(feature="input", encoding="int64", shape=[3])
+        return Described(
+            features=Features(input=of, target=Feature(feature="y", encoding="int64"), examples=8)
+        ).model_dump_json()
+
+    def write(self, _: Any, missing: Sequence[ShardPlan], __: FilesListener, keep_cost: Callable[[], None]) -> None:
+        for number, one in enumerate(missing):
+            if number == self._most:
+                raise HarnessError("broken")
+            (self._target / one.file).write_bytes(b"1234")
+            self._used += 10.0
+            sha256 = hashlib.sha256(b"1234").hexdigest()
+            shard = WrittenShard(file=one.file, examples=one.examples, bytes=4, sha256=sha256, bytes_in=7)
+            side_file(self._target, one.file).write_text(shard.model_dump_json())
+            keep_cost()
+
+
+def test_a_preparation_that_went_on_twice_has_cost_what_its_three_calls_have(tmp_path: Path) -> None:
+    asked = AskedFiles("my:examples", tmp_path, tmp_path, shards=4)
+
+    def called(most: int) -> Features:
+        played: Any = Played(tmp_path, most)
+        return _prepare(asked, played, FilesListener())[0]
+
+    for _ in range(2):
+        with pytest.raises(HarnessError, match="broken"):
+            called(most=1)
+    made = called(most=4).preparation
+    assert made is not None
+    assert (made.written, made.bytes_in, made.bytes_out) == (8, 4 * 7, 4 * 4)
+    assert 40 < made.cpu_s < 45
+    assert 0 < made.wall_s < 30
+    assert not (tmp_path / PLAN).exists()
