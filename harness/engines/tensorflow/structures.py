@@ -32,8 +32,15 @@ def unweighted(targets: Any) -> Any:
     return targets.targets if isinstance(targets, Weighted) else targets
 
 
-def as_keras_takes(x: Any, y: Any) -> tuple[Any, ...]:
-    """(inputs, targets) for a train_step of Keras': with weights they are three."""
+def has_targets(y: Any) -> bool:
+    """Whether there are targets: none are an empty tuple, of data for a train_step that takes inputs alone."""
+    return not (isinstance(y, tuple) and not y)
+
+
+def as_keras_takes(x: Any, y: Any) -> Any:
+    """What a train_step of Keras' is given: (inputs, targets), with weights three, or the inputs alone."""
+    if not has_targets(y):
+        return x
     return (x, *y) if isinstance(y, Weighted) else (x, y)
 
 
@@ -63,7 +70,8 @@ def fits(open_shape: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
 
 def parts_of(batch: Batch) -> dict[str, Any]:
     """The parts of a batch, or of an example, as they are called: `inputs`, `inputs 'user'`, `targets`, `weights`."""
-    named = zip(PARTS, as_keras_takes(*batch), strict=False)
+    x, y = batch
+    named = zip(PARTS, (x, *y) if isinstance(y, Weighted) else (x, y), strict=False)
     return {called(of, place): part for of, has in named for place, part in by_place(has).items()}
 
 

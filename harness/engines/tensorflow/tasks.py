@@ -22,7 +22,7 @@ from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.structures import Weighted, arrays_in, unweighted
-from harness.engines.tensorflow.training import must_have_weights, refuse_several, taken_by
+from harness.engines.tensorflow.training import must_have_targets, must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, load_workload, loss_for, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
@@ -107,6 +107,7 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
         size = source.size
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
     [(x, target)] = gate_batches(source, data_dir, inputs, classes, size, 1)
+    must_have_targets(model, unweighted(target), source)
     loss = loss_for(model, unweighted(target))
     if isinstance(target, Weighted) and loss and not own_training(model):
         one, *others = arrays_in(target.weights)

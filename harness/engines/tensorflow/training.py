@@ -14,11 +14,20 @@ from harness.engines.tensorflow.data.pipeline import ahead_on_device, fetching, 
 from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
-from harness.engines.tensorflow.own_training import must_have_a_place, own_training
+from harness.engines.tensorflow.own_training import has_its_own, must_have_a_place, own_training
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
-from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, Weighted, only, stacked, unweighted
+from harness.engines.tensorflow.structures import (
+    Batch,
+    OpenShapes,
+    Shapes,
+    Weighted,
+    has_targets,
+    only,
+    stacked,
+    unweighted,
+)
 from harness.engines.tensorflow.workloads import (
     Vocabulary,
     Workload,
@@ -204,13 +213,24 @@ def build(request: Request) -> Training:
     input_shape, classes, vocabulary = taken_by(model, workload, source, info)
     batches = cached_batches(request, "batches", source, input_shape, classes, GATE_UPDATES, vocabulary)
     targets = unweighted(batches[0][1])
+    must_have_targets(model, targets, source)
     loss = loss_for(model, targets, by_share=not cell.mesh)
-    known_classes = classes_of(model, targets) if loss else keras.tree.map_structure(lambda _: 0, targets)
+    told = loss is not None and has_targets(targets)
+    known_classes = classes_of(model, targets) if told else keras.tree.map_structure(lambda _: 0, targets)
     must_have_a_place(request, own_training(model))
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
     return Training(*known, vocabulary=vocabulary, target_classes=known_classes)
+
+
+def must_have_targets(model: Any, targets: Any, source: Source) -> None:
+    """UsageError where there are none, and Keras' own step would want them."""
+    if not (has_targets(targets) or has_its_own(model, "train_step")):
+        raise UsageError(
+            f"data: '{source.name}' gives examples that are no pairs, expected (input, target): only a model with its "
+            "own train_step takes inputs alone"
+        )
 
 
 def must_have_weights(model: Any, name: str) -> None:

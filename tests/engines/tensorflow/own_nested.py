@@ -69,6 +69,53 @@ def labeller() -> keras.Model:
     return model
 
 
+def inputs_alone() -> tf.data.Dataset:
+    """Features without any target."""
+    return tf.data.Dataset.from_tensor_slices(arrays()[0]["features"])
+
+
+def inputs_alone_in_dicts() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices({"features": arrays()[0]["features"]})
+
+
+def inputs_alone_in_batches(batch_size: int, shard: tuple[int, int]) -> tf.data.Dataset:
+    index, count = shard
+    return inputs_alone().shard(count, index).batch(batch_size, drop_remainder=True)
+
+
+class Rebuilding(keras.Model):
+    """It learns to give its inputs back."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x = data["features"] if isinstance(data, dict) else data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self(data, training=True) - x))
+            share = self.optimizer.scale_loss(loss / tf.distribute.get_strategy().num_replicas_in_sync)
+        gradients = tape.gradient(share, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        return {"loss": loss}
+
+
+def rebuilder() -> keras.Model:
+    return _rebuilder(Rebuilding)
+
+
+def rebuilder_of_dicts() -> keras.Model:
+    return _rebuilder(Rebuilding, in_dicts=True)
+
+
+def without_a_step() -> keras.Model:
+    return _rebuilder(keras.Model)
+
+
+def _rebuilder(kind: type[keras.Model], in_dicts: bool = False) -> keras.Model:
+    given = keras.Input((FEATURES,), name="features")
+    hidden = keras.layers.Dense(3, "tanh")(given)
+    model = kind({"features": given} if in_dicts else given, keras.layers.Dense(FEATURES)(hidden))
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9), loss="mse")
+    return model
+
+
 def in_tuples() -> tf.data.Dataset:
     x, y = arrays()
     return tf.data.Dataset.from_tensor_slices(((x["user"], x["item"], x["features"]), (y["rating"], y["liked"])))

@@ -63,6 +63,12 @@ def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
         ("tagger", "tagged", MESH),
         ("labeller", "labelled", ALONE),
         ("labeller", "labelled", MIRRORED),
+        ("rebuilder", "inputs_alone", ALONE),
+        ("rebuilder", "inputs_alone", MIRRORED),
+        ("rebuilder", "inputs_alone", {**ALONE, "loop": "fit"}),
+        ("rebuilder", "inputs_alone", OF_THREE),
+        ("rebuilder", "inputs_alone_in_batches", WORKERS),
+        ("rebuilder_of_dicts", "inputs_alone_in_dicts", MIRRORED),
         ("model", "synthetic", MIRRORED),
         ("model_of_tuples", "synthetic", WORKERS),
     ],
@@ -73,6 +79,21 @@ def test_several_inputs_and_targets_pass_the_whole_gate(
     record = trained(zygote, model, data, **keys)
     must_have_passed_the_whole_gate(record)
     must_know_its_sight(record)
+
+
+def test_where_keras_builds_a_compiled_loss_with_targets_inputs_alone_are_unsupported(zygote: Zygote) -> None:
+    record = trained(zygote, "rebuilder", "inputs_alone", **MIRRORED, loop="fit")
+    assert record.status == "unsupported"
+    assert "loop 'fit': under a strategy Keras builds a compiled loss with targets, " in str(record.reason)
+
+
+def test_inputs_alone_are_refused_by_a_model_without_a_step_of_its_own(zygote: Zygote) -> None:
+    record = trained(zygote, "without_a_step", "inputs_alone", **ALONE)
+    assert record.status == "crashed"
+    assert (
+        f"data: '{OWN}:inputs_alone' gives examples that are no pairs, expected (input, target): only a model"
+        in str(record.reason)
+    )
 
 
 @pytest.mark.parametrize("keys", [MIRRORED, OF_THREE, WORKERS])

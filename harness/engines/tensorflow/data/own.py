@@ -1,6 +1,7 @@
 """A user's own examples, `package.module:function`: a function without arguments that returns a `tf.data.Dataset`.
 
-It gives one pass over (input, target) or (input, target, weight), one example each, in an order that does not change.
+It gives one pass over (input, target) or (input, target, weight), one example each, in an order that does not change;
+for a model with its own train_step over inputs alone, too.
 Shards, order, batches and repetition are the harness's, so that they are the same under every strategy and the gate
 knows each batch.
 """
@@ -102,7 +103,8 @@ class OwnSource(Source):
 
     def _fault_of(self, spec: Any, fault_of_part: Callable[[Any, bool], str | None]) -> str | None:
         """What is wrong with an element of the structure `spec`, and what it is to be; None where nothing is."""
-        if not isinstance(spec, tuple) or len(spec) not in (2, 3):
+        spec = _in_parts(spec)
+        if not 0 < len(spec) <= len(PARTS):
             return f"examples that are no pairs, {self.expected}"
         for of, has in zip(PARTS, spec, strict=False):
             parts = by_place(has)
@@ -112,7 +114,7 @@ class OwnSource(Source):
                 if fault := fault_of_part(part, of == "inputs"):
                     return f"{called(of, place)} {fault}"
         shapes = [part.shape for part in by_place(spec[2:]).values()]
-        targets = [part.shape for part in by_place(spec[1]).values()]
+        targets = [part.shape for part in by_place(spec[1:2]).values()]
         if all(self._weigh(shape, targets) for shape in shapes) and len(shapes) in (0, 1, len(targets)):
             return None
         told = ", ".join(map(str, shapes))
@@ -128,9 +130,17 @@ class OwnSource(Source):
         return told_as_fault(self.name, self.expected, self.ended)
 
 
+def _in_parts(spec: Any) -> tuple[Any, ...]:
+    """Inputs, targets and weights of an element; one that is no tuple is inputs alone."""
+    return spec if isinstance(spec, tuple) else (spec,)
+
+
 def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":
-    """(input, target, weight) as (input, targets with weights); pairs as they are."""
+    """(input, target, weight) as (input, targets with weights), inputs alone with no targets; pairs as they are."""
     import tensorflow as tf
+
+    if len(_in_parts(made.element_spec)) == 1:
+        return made.map(tf.autograph.experimental.do_not_convert(lambda x: (x, ())))
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def paired(x: Any, y: Any, weights: Any) -> Any:

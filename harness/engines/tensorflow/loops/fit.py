@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._keras.paced_fit import ENDLESS, functions_of_keras, loss_in, paced_windows, traced_by_keras
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.loops.custom import batches_of, on_replicas
-from harness.engines.tensorflow.structures import Weighted, as_keras_takes, stacked
+from harness.engines.tensorflow.structures import Weighted, as_keras_takes, has_targets, stacked
 from harness.engines.tensorflow.train_step import compile_as_asked, refuse_own_compile
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
@@ -43,6 +43,11 @@ class FitLoop(Loop):
             raise Unsupported(
                 "loop 'fit': under central_storage each replica adds to the one mean of Keras' loss what all have, so "
                 "that it grows with every step, and the loss is nan after a hundred or so; use --loop custom"
+            )
+        if training.cell.strategy != "none" and training.loss and not has_targets(training.batches[0][1]):
+            raise Unsupported(
+                "loop 'fit': under a strategy Keras builds a compiled loss with targets, and the data have none; use "
+                "--loop custom, or compile the model without a loss"
             )
         self._a_call = training.cell.steps_per_execution
         self._may_make_one = training.cell.strategy == "none"
@@ -81,8 +86,10 @@ class FitLoop(Loop):
             raise tf.errors.OutOfRangeError(None, None, "the input ended before the last window")
 
     def _as_given(self, dataset: "tf.data.Dataset") -> "tf.data.Dataset":
-        """Weights beside the targets."""
-        return dataset.map(as_keras_takes) if isinstance(dataset.element_spec[1], Weighted) else dataset
+        """Weights beside the targets, and inputs that have none by themselves."""
+        targets = dataset.element_spec[1]
+        is_pair = has_targets(targets) and not isinstance(targets, Weighted)
+        return dataset if is_pair else dataset.map(as_keras_takes)
 
     def _proved_first(self, batches: Any, windows: int) -> Any:
         """What a call that may make several steps gets: for each of the gate's first updates one batch, of which Keras

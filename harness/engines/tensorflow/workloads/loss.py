@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.engines.tensorflow.own_training import own_training
-from harness.engines.tensorflow.structures import ALONE, by_place, fits
+from harness.engines.tensorflow.structures import ALONE, by_place, fits, has_targets
 from harness.engines.tensorflow.workloads.keras_losses import (
     ends_in_softmax,
     is_mean_of_last_axis,
@@ -65,7 +65,8 @@ def loss_for(model: "keras.Model", targets: Any, by_share: bool = True) -> PerEx
         return None
     try:
         loss = loss_of(model, by_share)
-        check_targets(model, targets)
+        if has_targets(targets):
+            check_targets(model, targets)
     except UsageError:
         if its_own:
             return None

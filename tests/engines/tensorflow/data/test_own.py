@@ -15,6 +15,7 @@ from harness.engines.tensorflow.data import DataInfo, load_source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.data.pipeline import UNCOUNTED, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.structures import as_keras_takes, parts_of
 from harness.errors import UsageError
 
 MODULE = """
@@ -180,6 +181,16 @@ def test_examples_reach_the_model_as_they_are_in_every_pass_each_once(mine: Any,
     assert orders[0] != orders[1]
 
 
+def test_inputs_alone_are_pairs_with_no_targets(mine: Any) -> None:
+    source = load_source("own_examples:inputs_only")
+    assert source.info(Path()) == DataInfo((3,), 0, mine.COUNT)
+    [(x, y), _] = gate_batches(source, Path(), (3,), 5, 4, 2)
+    np.testing.assert_array_equal(x, mine.X[:4])
+    assert y == ()
+    assert parts_of((x, y)).keys() == {"inputs"}
+    assert as_keras_takes(x, y) is x
+
+
 def test_each_worker_has_examples_of_its_own(mine: Any) -> None:
     shards = [batches_of("tokens", mine.COUNT // 2, 1, shard=(worker, 2))[0] for worker in range(2)]
     assert sorted(x for of in shards for x in of[0][:, 0]) == mine.X[:, 0].tolist()
@@ -269,7 +280,6 @@ WEIGHTS_EXPECTED = "expected one number an example, or one for each place of its
         ),
         ("raises", r"^data: 'own_examples:raises' raised RuntimeError: no such table; expected a tf\.data\.Dataset"),
         ("arrays", r"^data: 'own_examples:arrays' returned builtins\.tuple, expected a tf\.data\.Dataset of \(input"),
-        ("inputs_only", r"^data: 'own_examples:inputs_only' gives examples that are no pairs, expected"),
         ("weighted_apart", rf"gives weights of the shape \(3,\), {WEIGHTS_EXPECTED}$"),
         ("weighted_twice", rf"gives weights of the shape \(\), \(\), {WEIGHTS_EXPECTED}$"),
         ("named", r"inputs of the shape \{'left': \(3,\), 'right': \(\)\} and the model takes \(3,\), expected"),
