@@ -209,10 +209,9 @@ class Axes(BaseModel):
         works=FEEDING,
         one_update=GIVEN,
         help="{names}, photographs:NUMBER, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
-        "package.module:function, with parameters, such as my:examples(rate=100), too", asked=("digits",),
-        choices="data", own=OWN_DATA, spelling=Spelling(calls.split_values, ",".join), depth=0,
-        apart="other data are other work", later=False, label=left_out, always=True,
-        tried=("digits", "synthetic"), shown_by=("executed.input",),
+        "package.module:function, with parameters, too", asked=("digits",), choices="data", own=OWN_DATA,
+        spelling=Spelling(calls.split_values, ",".join), depth=0, apart="other data are other work", later=False,
+        label=left_out, always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
     precision: Annotated[Precision, Axis(
         help="{names}", asked=("float32",), depth=0, later=False, competes=True, told=True, in_program=True,
