@@ -30,13 +30,13 @@ from harness.engines.tensorflow.data.pipeline import (
     read_from,
 )
 from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.data_for_model import taken_by, workload_for
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.plants import check_loop
 from harness.engines.tensorflow.sharded import source_of
 from harness.engines.tensorflow.structures import Batch, Shapes, parts_of
 from harness.engines.tensorflow.trace import tracer_of
-from harness.engines.tensorflow.training import taken_by, workload_for
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unprovable
 from harness.protocol.messages import Request

@@ -11,6 +11,7 @@ from harness.engines.tensorflow.data.base import Source
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.data.store import TELL
+from harness.engines.tensorflow.data_for_model import must_have_targets, must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.limits import run_limits
@@ -22,7 +23,6 @@ from harness.engines.tensorflow.recovery.task import run_job
 from harness.engines.tensorflow.sharded import make_ready
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.structures import Weighted, arrays_in, unweighted
-from harness.engines.tensorflow.training import must_have_targets, must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.workloads import Workload, load_workload, loss_for, shapes_of
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel

@@ -2,29 +2,28 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.cross_device import build_op
-from harness.engines.tensorflow.data import DataInfo, Source
+from harness.engines.tensorflow.data import Source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.data.pipeline import ahead_on_device, fetching, pipeline
 from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
+from harness.engines.tensorflow.data_for_model import must_have_targets, must_have_weights, taken_by, workload_for
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
-from harness.engines.tensorflow.own_training import has_its_own, must_have_a_place, own_training
+from harness.engines.tensorflow.own_training import must_have_a_place, own_training
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
 from harness.engines.tensorflow.structures import (
     Batch,
-    OpenShapes,
     Shapes,
     Weighted,
     has_targets,
-    only,
     stacked,
     unweighted,
 )
@@ -32,17 +31,12 @@ from harness.engines.tensorflow.workloads import (
     Vocabulary,
     Workload,
     classes_of,
-    inputs_for,
-    load_workload,
     loss_for,
-    makes_its_loss,
     optimizer_of,
-    shapes_of,
 )
-from harness.errors import Unsupported, UsageError
+from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES
 from harness.protocol.messages import Request
-from harness.record.tfrecords import FEATURES
 from harness.spec.cell import TrainingCell
 from harness.trial.examples import late_labels
 from harness.trial.same_work.architectures import architectures
@@ -222,73 +216,6 @@ def build(request: Request) -> Training:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
     return Training(*known, vocabulary=vocabulary, target_classes=known_classes)
-
-
-def must_have_targets(model: Any, targets: Any, source: Source) -> None:
-    """UsageError where there are none, and Keras' own step would want them."""
-    if not (has_targets(targets) or has_its_own(model, "train_step")):
-        raise UsageError(
-            f"data: '{source.name}' gives examples that are no pairs, expected (input, target): only a model with its "
-            "own train_step takes inputs alone"
-        )
-
-
-def must_have_weights(model: Any, name: str) -> None:
-    """UsageError where there is nothing to train, and to reduce."""
-    if not model.trainable_variables:
-        raise UsageError(f"model: '{name}' has no weight that is trained, expected at least one")
-
-
-def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:
-    """The model by its name, as the data have it where that is not its own to choose: a table has its columns, and
-    numbers are learnt by the mean squared error. And what the data are. UsageError where they do not say how many
-    outputs a model by name must have."""
-    workload, info = load_workload(model), source.info(data_dir)
-    tells_tokens = workload.vocabulary is not None and workload.vocabulary.next_token
-    if workload.input_shape is not None and not (info.outputs or tells_tokens):
-        remedy = f"add classes to its {FEATURES}" if info.labelled else "take one that tells the next token, as gpt"
-        has = f"names no classes, and model '{model}' has an output for each"
-        raise UsageError(f"data: '{source.name}' {has}: {remedy}")
-    if source.gives != "table" or not workload.input_shape:
-        return workload, info
-    columns = tuple(size for size in only(info.shape) if size is not None)
-    return replace(workload, input_shape=columns, build=_of_numbers(workload) if info.numbers else workload.build), info
-
-
-def _of_numbers(workload: Workload) -> Callable[[tuple[int, ...], int], Any]:
-    """How its model is built for targets that are numbers."""
-
-    def build(input_shape: tuple[int, ...], outputs: int) -> Any:
-        model = workload.build(input_shape, outputs)
-        model.compile(optimizer=None, loss="mean_squared_error")  # the cell says by which optimizer
-        return model
-
-    return build
-
-
-def taken_by(model: Any, workload: Workload, source: Source, info: DataInfo) -> tuple[Shapes, int, Vocabulary | None]:
-    """What a built model takes of the source's examples: the shape of an input, how many classes, which tokens. 0
-    classes are not known: of several outputs, of a number, and of a train_step that makes its own loss."""
-    inputs, outputs = shapes_of(model)
-    refuse_several(model, inputs, outputs, source)
-    output, *others = list(outputs.values()) if isinstance(outputs, Mapping) else [outputs]
-    vocabulary, shape = workload.vocabulary, info.shape
-    if source.gives == "text" and vocabulary is None:  # a user's own model does not say what it takes
-        vocabulary = Vocabulary(info.vocabulary, next_token=len(output) > 1)
-        shape = tuple(size and size - vocabulary.next_token for size in only(shape))
-    classes = 0 if others or makes_its_loss(model) else [0, *output][-1] or 0
-    return inputs_for(model, inputs, shape), classes, vocabulary
-
-
-def refuse_several(model: Any, inputs: OpenShapes, outputs: OpenShapes, source: Source) -> None:
-    """UsageError where a model has several inputs or outputs, and the source is none that could give them; what its own
-    train_step makes of outputs and one target is its own."""
-    counts = [len(shapes) if isinstance(shapes, Mapping) else 1 for shapes in (inputs, outputs)]
-    if source.gives != "own" and counts != [1, 1] and not (counts[0] == 1 and makes_its_loss(model)):
-        raise UsageError(
-            f"data: '{source.name}' gives one input and one target, and model '{model.name}' has {counts[0]} inputs "
-            f"and {counts[1]} outputs; give data of your own, --data package.module:function"
-        )
 
 
 def _without_state(

@@ -14,7 +14,7 @@ import pytest
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source, unknown
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.engines.tensorflow.training import workload_for
+from harness.engines.tensorflow.data_for_model import workload_for
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unsupported, UsageError
 
