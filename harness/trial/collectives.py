@@ -25,9 +25,7 @@ from harness.trial.clock import Clock
 from harness.trial.sums import judge_copies, judge_sums, known_values
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 GATE_STEPS = 1
 WARM_CALLS, WARM_S = 5, 0.5

@@ -3,14 +3,12 @@
 NumPy alone, so that engines without TensorFlow train on the same numbers.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 GATE_SEED = 20_220_101
 """The seed of the gate's first random batch; each further one has the next."""

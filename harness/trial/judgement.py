@@ -9,16 +9,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.trial.norms import apart_each, change_of, distance, distance_but_for_few, furthest, same
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 Gradients = TypeVar("Gradients")
 """Of all trained weights, as an engine has them."""

@@ -7,11 +7,8 @@ from harness.protocol.state import Reference
 from harness.trial.array_cache import cached_arrays
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from harness.protocol.state import Array
     from harness.trial.array_cache import Arrays
-
-    Array = np.ndarray[Any, Any]
 
 SIGHT = "sight-"
 """What the names of the kept numbers of `Reference.sight` begin with."""

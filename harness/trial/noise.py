@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
@@ -16,7 +16,7 @@ from harness.trial.norms import blocks, distance, length, norm
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 PERTURBED_RUNS = 2
 ULPS = {"float32": 8 * 2**-23, "tf32": 2**-10, "mixed_bfloat16": 2**-8, "mixed_float16": 2**-10}

@@ -7,12 +7,10 @@ have a thread a core, which wait for those that other workers of the trial keep 
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 BLOCK = 2**14
 """Elements: what is made of them stays in a core's cache, and is no memory that glibc asks the kernel for by itself."""

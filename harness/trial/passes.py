@@ -7,15 +7,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.errors import Unprovable
 from harness.trial.ending import WrongResult
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 DIGEST_BYTES = 8
 """Of a million examples two share a digest by chance once in 37 million data sets."""

@@ -6,12 +6,10 @@ the step sends them. Integers are as large as the type of the gradient adds exac
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 Tensors = Sequence[tuple[tuple[int, ...], str]]
 """The shape and the type of each tensor of a list that is reduced together."""

@@ -19,9 +19,7 @@ from harness.trial.same_work.trainer import refuse_what_is_tensorflows
 from harness.visible import plural
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 UNLIKE = {"compiler": "XLA compiles the whole step"}
 """What is not as under TensorFlow, whatever the cell."""

@@ -11,9 +11,7 @@ from harness.trial.same_work.architectures import architectures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 def built(name: str, seed: int, classes: int) -> Any:

@@ -13,9 +13,7 @@ from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 CALLED = "of a compiled program, which is issued and not waited for"
 

@@ -26,9 +26,7 @@ from harness.trial.same_work.state import State, StateOrder
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 PLAIN = "jit"
 """The loop whose step is written for one device."""

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._on_jax.devices import in_order, laid
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 DeviceRow = Sequence[Any]
 """The devices of a replica."""

@@ -27,9 +27,7 @@ from harness.spec.collective import CollectiveCell
 from harness.trial.collectives import Sending, collective_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 Received = Sequence[Sequence[Any]]
 """What each replica received, tensor by tensor."""

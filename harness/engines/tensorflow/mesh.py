@@ -12,11 +12,8 @@ from harness.errors import Unsupported
 from harness.spec.mesh import Mesh
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from harness.engines.tensorflow.workloads import Workload
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,9 @@ from harness.trial.passes import KnownPass, digest_of, digests_of, judge_batch
 from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 MOST_EXAMPLES = 100_000
 """Of a pass that is followed; and it has at most `CACHE_BYTES`."""

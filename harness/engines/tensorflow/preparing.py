@@ -20,10 +20,9 @@ from harness.record.files import replace_file, to_json
 from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "float"}
 """Types of numbers that an example has a list for; others are kept as bytes."""

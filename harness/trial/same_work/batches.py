@@ -7,16 +7,15 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.protocol.engine import GATE_UPDATES
 from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
 from harness.trial.same_work.shuffle import shuffled
 
 if TYPE_CHECKING:
-    import numpy as np
+    from harness.protocol.state import Array
 
-    Array = np.ndarray[Any, Any]
     Batch = tuple[Array, Array]
 
 CLASSES = 10

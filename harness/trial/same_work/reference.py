@@ -26,9 +26,8 @@ from harness.trial.same_work.state import Pass, State, StateOrder
 from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
-    import numpy as np
+    from harness.protocol.state import Array
 
-    Array = np.ndarray[Any, Any]
     Batch = tuple[Array, Array]
     Arrays = list[Array]
 

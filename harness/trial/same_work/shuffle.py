@@ -8,12 +8,10 @@ Its random numbers are those of Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, "
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 LOW = 2**32 - 1
 ROUNDS = 10

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.protocol.state import VariableState
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 class State(NamedTuple):

@@ -21,11 +21,8 @@ from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from harness.protocol.state import Array
     from harness.trial.same_work.reference import Batch
-
-    Array = np.ndarray[Any, Any]
 
 TAKEN = frozenset(
     {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}

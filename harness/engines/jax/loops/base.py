@@ -11,9 +11,7 @@ from harness.engines._on_jax.model import TrainedModel
 from harness.trial.same_work.state import Pass, State
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 AXIS = "replicas"
 """The mesh's only axis."""

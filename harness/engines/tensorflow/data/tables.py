@@ -11,10 +11,9 @@ from harness.errors import HarnessError
 from harness.visible import plural
 
 if TYPE_CHECKING:
-    import numpy as np
     import tensorflow as tf
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 SEED = 20_200_402
 

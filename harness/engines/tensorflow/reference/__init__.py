@@ -14,7 +14,7 @@ import dataclasses
 import gc
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.reference.arithmetic import arithmetic_of, coarsest_arithmetic
 from harness.engines.tensorflow.reference.own_update import single_device
@@ -33,9 +33,7 @@ from harness.trial.kept_reference import kept_reference
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 __all__ = ["arithmetic_of", "continue_reference", "reference_of_each", "run_reference"]
 

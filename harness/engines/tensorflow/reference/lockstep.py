@@ -16,9 +16,7 @@ from harness.engines.tensorflow.reference.replica_context import Combine, averag
 from harness.errors import Unprovable
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 class _GivenUp(BaseException):

@@ -5,7 +5,7 @@ replicas' alone. Mostly that is all it needs: batch normalisation trains by its 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.reference.arithmetic import coarsest_arithmetic
 from harness.engines.tensorflow.reference.own_update import single_device
@@ -17,9 +17,7 @@ from harness.trial.judgement import STATE_TOLERANCE
 from harness.trial.norms import distance, length
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 def must_not_need_others(training: Training, before: Sequence[VariableState]) -> None:

@@ -21,9 +21,7 @@ from harness.trial.judgement import NOISE_FACTOR
 from harness.trial.norms import distance, length
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 SIZES = (1.0, 2.0**-6, 2.0**-12, 2.0**-18)
 """Of gradients, until a step's own clip lets them pass."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.reference.sight import SummedGradients, summed_over
 from harness.engines.tensorflow.reference.update import ANOTHER_MODEL, SingleDevice
@@ -12,11 +11,6 @@ from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
 from harness.trial.noise import PerturbedRun, ReferenceRun, beyond_rounding
 from harness.trial.sign_of_life import sign_of_life
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 
 def run_updates(

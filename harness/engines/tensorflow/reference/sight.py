@@ -13,9 +13,7 @@ from harness.trial.judgement import faults_of
 from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 Gradients = list[Any]
 """One a trained weight: an array, tf.IndexedSlices, or None."""

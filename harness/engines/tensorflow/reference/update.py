@@ -16,9 +16,7 @@ from harness.engines.tensorflow.training import Training, build_model, share_gra
 from harness.errors import Unprovable
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 ANOTHER_MODEL = (
     "the model's function builds another model each time it is called, so that no second one can be held against the "

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from harness.trial.same_work.architectures import architectures
 
 if TYPE_CHECKING:
-    import numpy as np
+    from harness.protocol.state import Array
 
-    Array = np.ndarray[Any, Any]
     Arrays = Mapping[str, Array]
 
 

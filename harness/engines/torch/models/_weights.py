@@ -7,9 +7,7 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 PARTS = (".convolution", ".normalisation")
 """Modules that share the name of the one that holds them."""

@@ -10,9 +10,7 @@ from torch import nn
 from harness.trial.same_work.architectures.mnist_cnn import LEFT
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 def build(classes: int) -> Any:

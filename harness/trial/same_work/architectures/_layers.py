@@ -1,12 +1,12 @@
 """How the weights of Keras' layers begin with its defaults, kernels with their outputs last."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 
 def glorot(generator: "np.random.Generator", shape: tuple[int, ...]) -> "Array":

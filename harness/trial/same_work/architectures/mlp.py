@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.trial.same_work.architectures._layers import layer
 from harness.trial.same_work.architectures.base import Architecture
@@ -10,7 +10,7 @@ from harness.trial.same_work.architectures.base import Architecture
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 SHAPE, HIDDEN = (28, 28, 1), 512
 

@@ -1,7 +1,7 @@
 """The two-convolution MNIST network that TensorFlow's `mnist_cnn` is."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.trial.same_work.architectures._layers import layer
 from harness.trial.same_work.architectures.base import Architecture
@@ -9,7 +9,7 @@ from harness.trial.same_work.architectures.base import Architecture
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 SHAPE = (28, 28, 1)
 LEFT = (5, 5, 64)

@@ -3,7 +3,7 @@ https://arxiv.org/abs/1512.03385, section 4.2, shortcuts of option A)."""
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.trial.same_work.architectures._layers import layer
 from harness.trial.same_work.architectures.base import Architecture
@@ -11,7 +11,7 @@ from harness.trial.same_work.architectures.base import Architecture
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 CHANNELS, BLOCKS, STAGES = 3, 3, (16, 32, 64)
 MOMENTUM, EPSILON = 0.99, 1e-3

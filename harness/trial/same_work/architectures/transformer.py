@@ -1,6 +1,6 @@
 """A small Transformer encoder over the patches of an image, as TensorFlow's `transformer` is with its default sizes."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.trial.same_work.architectures._layers import glorot, layer
 from harness.trial.same_work.architectures.base import Architecture
@@ -8,7 +8,7 @@ from harness.trial.same_work.architectures.base import Architecture
 if TYPE_CHECKING:
     import numpy as np
 
-    Array = np.ndarray[Any, Any]
+    from harness.protocol.state import Array
 
 PATCH, TOKENS, WIDTH, HEADS, LAYERS = 4, 49, 64, 4, 2
 HIDDEN, KEY = 2 * WIDTH, WIDTH // HEADS
