@@ -288,7 +288,7 @@ def compare(
     nothing = "compare: expected a second run, or along=AXIS to compare the cells of one run"
     if b is not None and along is not None:
         raise UsageError(nothing)
-    asked = ComparisonAsked(along, base, delta, epsilon, how, across_machines)
+    asked = ComparisonAsked(along, base, delta, epsilon, how, across_machines, names=("a", "b"))
     other = None if b is None else read(b, results)
     return ComparisonResult(asked.comparison(read(a, results), other, Path(results), nothing))
 

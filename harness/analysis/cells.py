@@ -163,7 +163,7 @@ def read_cell(
     told = [t.executed for t in [*measured, *trials] if t.executed.fingerprint or t.executed.input]
     resources = [trial.resources for trial in [*measured, *trials] if trial.resources.logical_devices]
     ended = measured or [trial for trial in trials if trial.status == "wrong_result"]
-    fixed = [trial.phases.fixed_s for trial in sorted(ended, key=lambda trial: trial.block)]
+    fixed_s, later_fixed_s = _fixed(ended)
     return CellTrials(
         cell=cell,
         status=status,
@@ -171,8 +171,8 @@ def read_cell(
         planned=planned,
         measured=_measure(cell, measured, pilot_blocks, trend) if status in MEASURED else None,
         phases_s=_phase_medians(trials),
-        fixed_s=statistics.median(fixed) if fixed else None,
-        later_fixed_s=statistics.median(fixed[1:] or fixed) if fixed else None,
+        fixed_s=fixed_s,
+        later_fixed_s=later_fixed_s,
         problems=_problems(trials),
         notes=tuple(dict.fromkeys(text for trial in measured for text in trial.checks.detail.values())),
         executed=next(iter(told), Executed()),
@@ -184,6 +184,12 @@ def read_cell(
         gpus=gpu_windows(measured),
         again=again,
     )
+
+
+def _fixed(trials: Sequence[TrialRecord]) -> tuple[float, float] | tuple[None, None]:
+    """The median of what trials cost beside their windows, and that without the first one, if there are more."""
+    each = [trial.phases.fixed_s for trial in sorted(trials, key=lambda trial: trial.block)]
+    return (statistics.median(each), statistics.median(each[1:] or each)) if each else (None, None)
 
 
 def _all_cores(cell: Cell, resources: Sequence[Resources], cores: object) -> int:

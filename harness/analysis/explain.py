@@ -190,7 +190,7 @@ class Explanation:
 
     def blocks_for(self, share: StepPart) -> int | None:
         """Blocks that would tell of one of `open_parts`, were it to keep its value and to scatter as it does; None
-        beyond MOST_TRIALS, and where one block tells no scatter."""
+        beyond `most_trials`, and where one block tells no scatter."""
         if share.low is None or share.high is None or self.blocks < 2:
             return None
         lasting = any(s.name != "unexplained" or abs(s.value) >= COUNTS for s in self.hiding) or bool(self.untold)
@@ -199,7 +199,12 @@ class Explanation:
             wanted = share.value
         deviation = (share.high - share.low) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
         found = fewest_after(self.blocks, lambda count: t_quantile(count - 1) * deviation / math.sqrt(count) < wanted)
-        return found if found is not None and found <= MOST_TRIALS else None
+        return found if found is not None and found <= self.most_trials else None
+
+    @property
+    def most_trials(self) -> int:
+        """More than anybody would measure of it."""
+        return max(MOST_TRIALS, 2 * self.blocks)
 
     @property
     def blocks_needed(self) -> int | None:

@@ -1,6 +1,7 @@
 """What was measured of a machine's limits, and how far cells are from them (`docs/protocol.md#limits-of-a-machine`)."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,20 @@ def reached(limit: Limit) -> Interval | None:
     return log_mean([math.log(rate) for rate in limit.rates], "t").interval() if limit.rates else None
 
 
+_SOFTWARE = re.compile(r"python\.version|package\.(tensorflow|numpy|nvidia-.*)")
+"""Facts of the software that a limit may depend on."""
+
+
 def limits_of(facts: Mapping[str, Fact], results: Path) -> LimitsRecord | None:
     """The newest record in `results` of the machine that facts tell of, measured with its cores, GPUs and versions.
     Raises what `kept_limits` does."""
 
+    def software(of: Mapping[str, Fact]) -> dict[str, Fact]:
+        return {key: fact for key, fact in of.items() if _SOFTWARE.fullmatch(key)}
+
     def fits(record: LimitsRecord) -> bool:
         then = record.machine.facts
-        return not other_machine(then, facts) and not other_versions(then, facts)
+        return not other_machine(then, facts) and not other_versions(software(then), software(facts))
 
     return next(filter(fits, kept_limits(results, str(facts.get("machine.id")))), None)
 

@@ -147,8 +147,10 @@ def _against(base_name: str, run: "Run", results: Path, across_machines: bool) -
     base = load_run(resolve_run(base_name, results))
     if base.manifest.run_id == run.manifest.run_id:
         raise UsageError(f"--base: '{base.manifest.run_id}' is the run itself, expected another one")
-    asked = ComparisonAsked(across_machines=across_machines, of_ones_own="give compare a --delta")
-    return asked.comparison(base, run, results, "--base: expected another run")
+    asked = ComparisonAsked(
+        across_machines=across_machines, names=("--base", "RUN"), of_ones_own="give compare a --delta"
+    )
+    return asked.comparison(base, run, results)
 
 
 def _open(page: Path) -> None:

@@ -370,7 +370,8 @@ def is_hopeless(trial: TrialRecord) -> bool:
 
 
 def is_given_up(trials: Sequence[TrialRecord]) -> bool:
-    """Whether an arm with these trials, in order, is tried no more: the last is hopeless, or the latest all failed."""
-    latest = trials[-PATIENCE:]
-    in_a_row = len(latest) == PATIENCE and not any(trial.measured for trial in latest)
-    return in_a_row or any(map(is_hopeless, latest[-1:]))
+    """Whether an arm with these trials, in order, is tried no more: the last is hopeless, or those of the latest blocks
+    all failed."""
+    of_blocks = [*{trial.block: trial for trial in trials}.values()][-PATIENCE:]
+    in_a_row = len(of_blocks) == PATIENCE and not any(trial.measured for trial in of_blocks)
+    return in_a_row or any(map(is_hopeless, of_blocks[-1:]))

@@ -65,7 +65,7 @@ class Script:
         if (end := self._came.get()) is not None:
             how = f"raised {type(end).__name__}: {end}" if isinstance(end, Exception) else "ended"
             if isinstance(end, SystemExit) and end.code:  # 2 is that of argparse, which has told why
-                how = f"ended with exit code {end.code}"
+                how = f"ended with exit code {end.code}" if isinstance(end.code, int) else f"ended ({end.code})"
             expected = "expected one that calls a function that harness.mark_step marks"
             raise UsageError(f"step: '{text}' {how} before its first step; {expected}") from end
         self.eager_reference = getattr(self._marked, "eager_reference", True)

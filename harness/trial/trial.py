@@ -196,7 +196,7 @@ class Trial(Attempt):
         if not self._leads:
             return {}
         self._ask_own(before, after, clock.scheduled)
-        last = clock.scheduled
+        last, largest = clock.scheduled, self._checks.update_error
         try:
             must_be_real(before)
             reference = trainer.reference_of_one_more(before)
@@ -204,7 +204,7 @@ class Trial(Attempt):
             if any(evidence.values()):
                 _must_differ_again(trainer, before, after, done.loss)
         except Unprovable as error:
-            self._checks.detail["late"] = str(error)
+            self._checks.detail["late"], self._checks.update_error = str(error), largest
             return {}
         if not done.same_program and evidence.get("late") is None:
             evidence.pop("late", None)

@@ -63,6 +63,9 @@ MODULE = """
     def nothing():
         return None
 
+    def inputs_alone():
+        return tf.data.Dataset.from_tensor_slices(X)
+
     def breaks():
         def made():
             yield from zip(X[:32], Y)
@@ -222,6 +225,10 @@ def swept(folder: Path, data: str, model: str = "own_table:model") -> "tuple[int
         ("no_such", "module 'own_table' has no 'no_such'"),
         ("raises", "data: 'own_table:raises' raised "),
         ("nothing", "data: 'own_table:nothing' returned builtins.NoneType, expected a tf.data.Dataset"),
+        (
+            "inputs_alone",
+            "'own_table:inputs_alone' gives examples that are no pairs, expected (input, target): only a ",
+        ),
         ("wide", "data: 'own_table:wide' gives inputs of the shape (4,) and the model takes (2,)"),
         ("targets", "has no loss of its own, and a target is float64 of the shape ()"),
         ("batches_raise", "data: 'own_table:batches_raise' raised KeyError: (0, 1); expected a tf.data.Dataset of"),

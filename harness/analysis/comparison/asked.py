@@ -7,7 +7,7 @@ from harness.analysis.comparison.ab import comparison_of_ab
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.comparison.result import Comparison
 from harness.analysis.comparison.runs import compare_along, compare_runs
-from harness.analysis.estimates.verdict import Correction
+from harness.analysis.estimates.verdict import Correction, Margins
 from harness.errors import UsageError
 from harness.record.reading import Run
 from harness.record.validation import ValidationRecord, find_validation
@@ -23,15 +23,17 @@ class ComparisonAsked:
     epsilon: float | None = None
     correction: Correction = "fdr"
     across_machines: bool = False
+    names: tuple[str, str] = ("RUN_A", "RUN_B")
+    """What errors call the two runs."""
     of_ones_own: str = "give --delta"
 
-    def comparison(self, a: Run, b: Run | None, results: Path, no_second: str) -> Comparison:
+    def comparison(self, a: Run, b: Run | None, results: Path, no_second: str = "") -> Comparison:
         """B against A, or what A alone tells; `results` is where the machine's validation is looked for.
 
         UsageError where a run has no throughput or there is nothing to compare A with, which is `no_second`, and on
         what margins and axes refuse.
         """
-        for name, run in (("RUN_A", a), ("RUN_B", b)):
+        for name, run in zip(self.names, (a, b), strict=True):
             if run is not None and not (kind := run.manifest.what.kind).has_trials:
                 raise UsageError(
                     f"{name}: '{run.path.name}' is a run of {kind.verb}, which has no throughput to compare"
@@ -41,11 +43,8 @@ class ComparisonAsked:
             if not a.manifest.what.kind.own_verdict:
                 raise UsageError(no_second)
             given = self.delta is not None or self.epsilon is not None
-            margins = choose_margins(validation, unpaired=False, delta=self.delta, epsilon=self.epsilon)
-            return comparison_of_ab(a, margins if given else None, validation)
-        margins = choose_margins(
-            validation, unpaired=b is not None, delta=self.delta, epsilon=self.epsilon, of_ones_own=self.of_ones_own
-        )
+            return comparison_of_ab(a, self._margins(validation, unpaired=False) if given else None, validation)
+        margins = self._margins(validation, unpaired=b is not None)
         if b is not None:
             across = self.across_machines
             return compare_runs(
@@ -53,6 +52,10 @@ class ComparisonAsked:
             )
         assert self.along is not None
         return compare_along(a, self.along, margins, base=self.base, correction=self.correction, validation=validation)
+
+    def _margins(self, validation: ValidationRecord | None, unpaired: bool) -> Margins:
+        given, own = (self.delta, self.epsilon), self.of_ones_own
+        return choose_margins(validation, unpaired=unpaired, delta=given[0], epsilon=given[1], of_ones_own=own)
 
 
 def validation_of_one_machine(a: Run, b: Run | None, results: Path) -> ValidationRecord | None:

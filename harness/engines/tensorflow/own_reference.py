@@ -5,6 +5,7 @@ timed then holds one copy of everything, and nothing that it did not ask for. So
 gradients, which tell what such a fault would look like.
 """
 
+import contextlib
 import functools
 import gc
 import json
@@ -149,7 +150,8 @@ class Apart:
 
     def ask(self) -> OwnReference:
         """What the step showed; that can be asked once."""
-        os.write(self._question, b"!")
+        with contextlib.suppress(BrokenPipeError):  # it is gone, which its silence tells
+            os.write(self._question, b"!")
         text = _read_all(self._answer, time.monotonic() + LIMIT_S)
         if text is None:
             return OwnReference(reason=_SLOW)

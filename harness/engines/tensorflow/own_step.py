@@ -39,6 +39,7 @@ from harness.trial.judgement import check_losses
 GATE_STEPS = GATE_UPDATES + 1
 """The loss of step 1 shows no update yet, so one more shows them all."""
 _NOT_COMPARED = "the first losses were not compared with an uncompiled run"
+_OTHERWISE = "the first losses differ from an uncompiled run's, which is no proof of a fault"
 
 
 class OwnStep(Attempt):
@@ -140,7 +141,7 @@ class OwnStep(Attempt):
         finally:
             again.end()
         if untold:
-            self._checks.detail["losses_agree"] = f"{_NOT_COMPARED}: {untold}"
+            self._checks.detail["losses_agree"] = f"{_OTHERWISE}: {untold} ({evidence})"
             return
         self._judge("losses_agree", evidence)
         if reference.sight is None:

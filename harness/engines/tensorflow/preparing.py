@@ -72,8 +72,8 @@ def describe(source: Source, data_dir: Path) -> Features:
     fixed = (isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in (x, y))
     if source.gives == "own" and not all(fixed):
         raise UsageError(
-            f"source: '{source.name}' gives several inputs or targets, weights, or some of varying length; "
-            "a record has one tensor of each: train on it as it is, --data package.module:function"
+            f"source: '{source.name}' gives no target, several inputs or targets, weights, or some of varying length; "
+            "a record has one input and one target: train on it as it is, --data package.module:function"
         )
     return Features(
         kind=source.gives,

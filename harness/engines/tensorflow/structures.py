@@ -27,6 +27,10 @@ class Weighted(NamedTuple):
     weights: Any
 
 
+class InputsInATuple(NamedTuple):
+    """No targets, of inputs alone that the data gave as `(x,)`: so a train_step of Keras' gets them, too."""
+
+
 def unweighted(targets: Any) -> Any:
     """Targets without the weights that they may have."""
     return targets.targets if isinstance(targets, Weighted) else targets
@@ -40,7 +44,7 @@ def has_targets(y: Any) -> bool:
 def as_keras_takes(x: Any, y: Any) -> Any:
     """What a train_step of Keras' is given: (inputs, targets), with weights three, or the inputs alone."""
     if not has_targets(y):
-        return x
+        return (x,) if isinstance(y, InputsInATuple) else x
     return (x, *y) if isinstance(y, Weighted) else (x, y)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
-from harness.analysis.explain import COUNTS, MOST_TRIALS, Explanation, StepPart
+from harness.analysis.explain import COUNTS, Explanation, StepPart
 from harness.analysis.levers import advice, useless_keys
 from harness.analysis.parts import PartName
 from harness.analysis.workers import WorkerTimes
@@ -85,6 +85,7 @@ def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
                     "share_high": part.high,
                     "most_gain": found.gain_without(part),
                     "advice": advised(found) if part == found.binding else None,
+                    "lacks": None,
                 }
             )
         for name, arms in found.untold.items() if found.step_time_s else ():
@@ -140,7 +141,7 @@ def _undecided(step: str, found: Explanation) -> str:
 def _more_trials(found: Explanation) -> str:
     if found.too_near:
         near = listed(share.name for share in found.too_near)
-        return f"{near}: too near {COUNTS:.0%} for such a scatter, --trials {MOST_TRIALS} would not tell"
+        return f"{near}: too near {COUNTS:.0%} for such a scatter, --trials {found.most_trials} would not tell"
     more = "more --trials" if found.blocks_needed is None else f"about --trials {found.blocks_needed}"
     return f"{more} would tell whether any takes {COUNTS:.0%}"
 

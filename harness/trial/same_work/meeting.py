@@ -39,15 +39,15 @@ def enter(member: Membership, variable: str) -> None:
 def meet(member: Membership, limit_s: float) -> socket.socket | None:
     """Return when every process is there: in the first one the socket that listens at its port, in any other None.
 
-    Outside of a network of the launcher's it listens at every address, as TensorFlow's servers do: the host need not
-    have the one by which the others reach it, and may know its own name by one that nobody else reaches. HarnessError
-    that names who is missing after `limit_s`.
+    Where others come from outside, and not through a network of the launcher's, it listens at every address, as
+    TensorFlow's servers do: the host need not have the one by which they reach it, and may know its own name by one
+    that nobody else reaches. HarnessError that names who is missing after `limit_s`.
     """
     host, port = place(member, 0)
     if member.index:
         _be_called(host, port, member.index, OTHERS * limit_s)
         return None
-    found = _listening(host, port, everywhere=not member.namespace)
+    found = _listening(host, port, everywhere=not (member.namespace or _all_here(member)))
     _call_all(found, joined(host, port), len(member.cluster[member.task]), limit_s)
     return found
 
@@ -63,17 +63,31 @@ def _listening(host: str, port: int, everywhere: bool) -> socket.socket:
 
     HarnessError where the port is taken.
     """
-    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    found = socket.socket(family, socket.SOCK_STREAM)
+    with contextlib.ExitStack() as unless_it_listens:
+        try:
+            family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            found = unless_it_listens.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(("", port) if everywhere else address)
+            found.listen()
+        except OSError as error:
+            raise HarnessError(f"cannot listen on {joined(host, port)}: {error.strerror or error}") from None
+        unless_it_listens.pop_all()
+        return found
+
+
+def _all_here(member: Membership) -> bool:
+    """Whether all processes have addresses by which this host alone is reached."""
+    hosts = {place(member, index)[0] for index in range(len(member.cluster[member.task]))}
+    return all(host == "localhost" or _is_loopback(host) for host in hosts)
+
+
+def _is_loopback(host: str) -> bool:
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(("", port) if everywhere else address)
-        found.listen()
-    except OSError as error:
-        found.close()
-        raise HarnessError(f"cannot listen on {joined(host, port)}: {error.strerror or error}") from None
-    return found
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _call_all(listening: socket.socket, address: str, count: int, limit_s: float) -> None:

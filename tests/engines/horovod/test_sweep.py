@@ -140,7 +140,7 @@ def test_the_other_models_are_proved_with_joined_gradients_of_the_size_asked_for
     for trial in models.trials:
         assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
         assert "up to 65536 bytes" in trial.executed.unlike["packs"]
-        assert trial.executed.input == ["Digits(1797)", "Shuffle(1797)", "Batch(8)", "Prefetch(2)"]
+        assert trial.executed.input == ["Digits(1797)", "Shard(2)", "Shuffle(898)", "Batch(4)", "Prefetch(2)"]
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,10 @@ def inputs_alone_in_dicts() -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices({"features": arrays()[0]["features"]})
 
 
+def inputs_alone_in_tuples() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices((arrays()[0]["features"],))
+
+
 def inputs_alone_in_batches(batch_size: int, shard: tuple[int, int]) -> tf.data.Dataset:
     index, count = shard
     return inputs_alone().shard(count, index).batch(batch_size, drop_remainder=True)
@@ -94,6 +98,19 @@ class Rebuilding(keras.Model):
         gradients = tape.gradient(share, self.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
         return {"loss": loss}
+
+
+class RebuildingTuples(Rebuilding):
+    """It takes what Keras' `fit` gives it of data in tuples of one."""
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        assert isinstance(data, tuple), type(data)
+        (x,) = data
+        return super().train_step(x)
+
+
+def rebuilder_of_tuples() -> keras.Model:
+    return _rebuilder(RebuildingTuples)
 
 
 def rebuilder() -> keras.Model:

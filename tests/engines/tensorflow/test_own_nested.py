@@ -69,6 +69,8 @@ def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
         ("rebuilder", "inputs_alone", OF_THREE),
         ("rebuilder", "inputs_alone_in_batches", WORKERS),
         ("rebuilder_of_dicts", "inputs_alone_in_dicts", MIRRORED),
+        ("rebuilder_of_tuples", "inputs_alone_in_tuples", MIRRORED),
+        ("rebuilder_of_tuples", "inputs_alone_in_tuples", {**ALONE, "loop": "fit"}),
         ("model", "synthetic", MIRRORED),
         ("model_of_tuples", "synthetic", WORKERS),
     ],

@@ -145,7 +145,7 @@ def test_the_other_models_are_proved_with_buckets_of_the_size_asked_for(models: 
     for trial in models.trials:
         assert (trial.status, trial.reason) == ("ok", None), trial.cell.label
         assert (trial.executed.packs or 0) > 1
-        assert trial.executed.input == ["Digits(1797)", "Shuffle(1797)", "Batch(8)", "Prefetch(2)"]
+        assert trial.executed.input == ["Digits(1797)", "Shard(2)", "Shuffle(898)", "Batch(4)", "Prefetch(2)"]
 
 
 @pytest.fixture(scope="module")

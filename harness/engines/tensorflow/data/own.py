@@ -19,6 +19,7 @@ from harness.engines.tensorflow.structures import (
     ALONE,
     PARTS,
     Batch,
+    InputsInATuple,
     Shapes,
     Weighted,
     by_place,
@@ -140,7 +141,8 @@ def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":
     import tensorflow as tf
 
     if len(_in_parts(made.element_spec)) == 1:
-        return made.map(tf.autograph.experimental.do_not_convert(lambda x: (x, ())))
+        none = InputsInATuple() if isinstance(made.element_spec, tuple) else ()
+        return made.map(tf.autograph.experimental.do_not_convert(lambda x: (x, none)))
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def paired(x: Any, y: Any, weights: Any) -> Any:
