@@ -95,9 +95,15 @@ class _Fit:
         return cls(cell, group, value, counts, inverse, component, cells, groups)
 
     @property
-    def freedom(self) -> int:
-        """Trials less parameters."""
-        return len(self.value) - len(self.cells) - len(self.groups) + len(np.unique(self.component))
+    def freedom(self) -> NDArray[np.intp]:
+        """Of each cell, the trials less parameters of all the cells that it is linked with, itself included."""
+        of_group = np.zeros(len(self.groups), dtype=np.intp)
+        of_group[self.group] = self.component[self.cell]
+        trials, cells, groups = (
+            np.bincount(of, minlength=len(self.cells)) for of in (self.component[self.cell], self.component, of_group)
+        )
+        found: NDArray[np.intp] = (trials - cells - groups + 1)[self.component]
+        return found
 
     def spread(self) -> tuple[Array, Array]:
         """(variance, its degrees of freedom) of each cell from its own residuals; NaN and 0 where none tells."""
@@ -170,14 +176,14 @@ class Layout:
 
     def linked(self, name: str, base: str) -> bool:
         """Whether the layout compares the two; else they never met, and `ratio` is Welch's."""
-        return self._most > 0 and self.met(name, base)
+        return bool(self._most[self._places[name]] > 0) and self.met(name, base)
 
     def ratio(self, name: str, base: str, own: bool = False) -> LogEstimate:
         """ln X_name/X_base: the difference of the effects, with moderated variances; Welch's where they never met.
 
         ν is Satterthwaite's of the two cells' variances, with d₀ + d degrees of freedom each, and at most that of
-        all residuals. With `own`, `name` has its own variance, with d, where it is noisier than the others: what
-        moderation lends it then does not speak against it.
+        all residuals of the cells that they are linked with. With `own`, `name` has its own variance, with d, where it
+        is noisier than the others: what moderation lends it then does not speak against it.
         """
         if not self.linked(name, base):
             return self._apart(name, base)
@@ -191,7 +197,8 @@ class Layout:
             parts[0], free[0] = self._own[:, one]
         error, total = math.sqrt(square), parts.sum()
         spread = ((parts / total) ** 2 / free).sum() if total else 0.0
-        freedom = float(min(self._most, 1 / spread if spread else self._most))
+        most = float(self._most[one])
+        freedom = min(most, 1 / spread if spread else most)
         count = min(len(self._samples[of].values) for of in (name, base))
         return LogEstimate(mean, error, freedom, error * math.sqrt(count), count, "moderated t")
 
@@ -203,7 +210,7 @@ class Layout:
         Tamhane 1987, section 5.3).
         """
         own, places = self._places[common], np.array([self._places[name] for name in others])
-        if not self._most or (self._fit.component[places] != self._fit.component[own]).any():
+        if not self._most[own] or (self._fit.component[places] != self._fit.component[own]).any():
             return None
         if len(others) < 2:
             return 0.0
@@ -222,8 +229,13 @@ class Layout:
             return found
         return replace(found, mean=self.mean(name) - self.mean(base))
 
-    def _moderated(self) -> tuple[Array, Array, Array, int]:
-        """(variance of a trial of each cell, its degrees of freedom, both of a noisy cell alone, those of all)."""
+    def _moderated(self) -> tuple[Array, Array, Array, Array]:
+        """Of each cell (the variance of a trial, its degrees of freedom, both of a noisy cell alone, the degrees of
+        freedom of all residuals that tell of it).
+
+        Each from the cells that it is linked with: the residuals of two cells that met nobody else mirror each other,
+        and other models scatter in their own way.
+        """
         fit, names = self._fit, list(self._samples)
         if self._pilot_blocks is not None:
             first = {name: part for name, s in self._samples.items() if (part := s.before(self._pilot_blocks))}
@@ -232,13 +244,18 @@ class Layout:
         variances, freedom = np.full((2, len(self._samples)), np.nan)
         places = [self._places[name] for name in names]
         variances[places], freedom[places] = found, own
-        told = freedom > 0
-        if not told.any():
-            return np.zeros(len(told)), np.ones(len(told)), np.zeros((2, len(told))), 0
-        worth, common = prior(variances[told], freedom[told])
+        told, component = freedom > 0, self._fit.component
         freedom, variances = np.where(told, freedom, 0.0), np.where(told, variances, 0.0)
-        own = np.array([_of_noisy(variances, int(told.sum())), freedom])
-        return (worth * common + freedom * variances) / (worth + freedom), worth + freedom, own, fit.freedom
+        moderated, worth, noisy, most = np.zeros((4, len(told)))
+        np.maximum.at(most, component[places], fit.freedom)
+        for number in np.unique(component[told]):
+            linked = component == number
+            known = linked & told
+            worth[linked], common = prior(variances[known], freedom[known])
+            noisy[linked] = _of_noisy(variances[linked], int(known.sum()))
+            moderated[linked] = (worth * common + freedom * variances)[linked] / (worth + freedom)[linked]
+        most = np.where(worth > 0, most[component], 0.0)
+        return moderated, np.where(worth > 0, worth + freedom, 1.0), np.array([noisy, freedom]), most
 
 
 def _of_noisy(variances: Array, count: int) -> Array:

@@ -54,6 +54,24 @@ def test_two_cells_alone_are_compared_by_the_paired_t() -> None:
     assert ours.degrees_of_freedom == pytest.approx(paired.degrees_of_freedom)
 
 
+def test_cells_that_never_met_tell_nothing_of_how_each_other_scatter() -> None:
+    a, b = sample({"g": 0.12, "h": 0.02, "i": 0.10}), sample({"g": 0.0, "h": 0.0, "i": 0.0})
+    quiet = {
+        name: sample({f"{name[0]}{number}": value for number, value in enumerate(values)})
+        for name, values in {
+            "c1": (0.0, 0.01, 0.02),
+            "c2": (0.001, 0.01, 0.019),
+            "d1": (0, 0, 0),
+            "d2": (0, 0.001, 0),
+        }.items()
+    }
+    alone, beside = Layout({"a": a, "b": b}), Layout({"a": a, "b": b, **quiet})
+    assert beside.ratio("a", "b") == alone.ratio("a", "b")
+    assert beside.ratio("a", "b").degrees_of_freedom == pytest.approx(2)
+    assert beside.correlation("a", ["b"]) == alone.correlation("a", ["b"])
+    assert beside.ratio("c1", "c2") == Layout({name: quiet[name] for name in ("c1", "c2")}).ratio("c1", "c2")
+
+
 def test_an_uneven_layout_is_fitted_and_weighed_as_least_squares_does() -> None:
     chance = np.random.default_rng(5)
     groups = {"a": "ghijk", "b": "ghj", "c": "hik", "d": "gk"}
