@@ -61,7 +61,8 @@ def load_windows(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
 def load_cells(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The cells of one run or of several with their estimates: 95 % intervals, speed-ups, ranks; one row a cell.
 
-    Arguments and errors are those of `load`. Of an imported run its published figures.
+    Arguments and errors are those of `load`. Of an imported run its published figures. UsageError, too, for a run of
+    `ab` or `validate`, whose figures are of sides.
     """
     from harness.report.tables.cells import cell_frame
 

@@ -4,12 +4,15 @@ import csv
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness.record.reading import list_runs, load_manifest
+from harness.api import load_cells
+from harness.errors import UsageError
+from harness.record.reading import list_runs, load_manifest, load_run
 from harness.report.kinds import formats, presentation_of, presentations
 from harness.run.kinds import run_kinds
 from harness.run.kinds.published_table import import_table
@@ -105,6 +108,23 @@ def test_it_is_exported_in_the_formats_of_its_kind_and_refused_in_the_others(
         code, out, error = harness("export", "latest", "--format", name)
         assert (code, out, error.count("\n")) == (2, "", 1)
         assert path.name in error
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"), [("ab", "compare {run} --format json"), ("validation", "show {run} --json")]
+)
+def test_a_run_of_sides_is_exported_by_side_only_and_names_what_has_its_figures(
+    harness: Harness, kind: str, command: str, path: Path
+) -> None:
+    assert set(presentations()[kind].exporters()) == {"csv", "windows", "parquet", "windows-parquet"}
+    rows = list(csv.DictReader(io.StringIO(harness("export", "latest")[1])))
+    assert [row["side"] for row in rows] == [trial.side for trial in load_run(path).trials]
+    error = harness("export", "latest", "--format", "cells")[2]
+    command = "python -m harness " + command.format(run=path.name)
+    assert error.endswith(f"or for figures `{command}`\n")
+    assert harness(*shlex.split(command)[3:])[0] == 0
+    with pytest.raises(UsageError, match=re.escape(f"no figure without their side; use `{command}`, or harness.load")):
+        load_cells(path)
 
 
 @each_kind

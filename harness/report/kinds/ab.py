@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, Presentation, known_validation
+from harness.report.kinds.base import OfSides, PageRequest, known_validation
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -18,9 +18,10 @@ def comparison_of(run: Run, results: Path) -> "Comparison":
     return comparison_of_ab(run, validation=known_validation(run, results))
 
 
-class _Ab(Presentation):
+class _Ab(OfSides):
     name = "ab"
     page_kind = "comparison"
+    by_side = "python -m harness compare {run} --format json"
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""

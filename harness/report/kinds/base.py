@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run, RunListing
 from harness.record.validation import ValidationRecord, find_validation
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
     from harness.report.page.sections import Part, Section
+
+
+OF_TRIALS = ("csv", "windows", "parquet", "windows-parquet")
+"""Formats with a row a trial or a window, each with its side."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,31 @@ class Presentation(ABC):
         from harness.report.export.rows import cell_rows
 
         return cell_rows(summarise(run.manifest, run.trials, run.rank_unproved))
+
+
+class OfSides(Presentation):
+    """A kind whose trials are of sides: one figure of a cell would average what was measured to be told apart."""
+
+    by_side: ClassVar[str]
+    """The command that has the figures of each side, `{run}` in it."""
+
+    def exporters(self) -> "Mapping[str, Exporter]":
+        """Those of trials and windows, whose rows name their side."""
+        return {name: one for name, one in super().exporters().items() if name in OF_TRIALS}
+
+    def lacks_format(self, run: Run) -> str:
+        """See Presentation."""
+        return f"{super().lacks_format(run)}, or for figures {self._command(run)}"
+
+    def cell_rows(self, run: Run) -> list[dict[str, Any]]:
+        """None; UsageError that says what has the figures."""
+        raise UsageError(
+            f"RUN: '{run.path.name}' is a run of {run.manifest.what.kind.verb}, whose cells have no figure without "
+            f"their side; use {self._command(run)}, or harness.load for its trials"
+        )
+
+    def _command(self, run: Run) -> str:
+        return f"`{self.by_side.format(run=run.path.name)}`"
 
 
 def known_validation(run: Run, results: Path) -> ValidationRecord | None:

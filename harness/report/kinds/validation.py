@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
 from harness.record.validation import ValidationRecord, with_recorded_rules
-from harness.report.kinds.base import PageRequest, Presentation
+from harness.report.kinds.base import OfSides, PageRequest
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ def validation_text(record: ValidationRecord, path: Path, surface: "Surface") ->
     return tables + "".join(f"{line}\n" for line in (*validation_lines(record), f"records: {path}"))
 
 
-class _Validation(Presentation):
+class _Validation(OfSides):
     name = "validation"
     page_kind = "validation"
+    by_side = "python -m harness show {run} --json"
 
     def _record(self, run: Run) -> ValidationRecord:
         from harness.analysis.validation.summary import validation_of
