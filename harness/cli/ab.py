@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from harness.run.progress.base import Progress
 
 VERB = "ab"
-HELP = "Decide A against B: two sides, alive together, taking turns, until a look is clear. Exit 1: B is slower."
+HELP = (
+    "Decide A against B: two sides, alive together, taking turns, until a look is clear. Exit 1: B is slower or fails."
+)
 EXAMPLES = (
     "Example: harness ab --strategy mirrored --replicas 2 "
     "--a cross_device_op=auto --b cross_device_op=hierarchical_copy"

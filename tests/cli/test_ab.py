@@ -100,12 +100,12 @@ def test_the_exit_code_is_the_verdict(
     assert says in out
 
 
-def test_a_side_that_computes_the_wrong_thing_is_exit_code_four_with_the_reason(
+def test_a_side_b_that_computes_the_wrong_thing_is_exit_code_one_with_the_reason(
     harness: Harness, decider: Decider
 ) -> None:
     decider.differences, decider.change = SLOWER, wrong
     code, out, _ = harness(*SIDES)
-    assert code == 4
+    assert code == 1
     assert "update: off by 0.5" in " ".join(out.split())
     assert json.loads(harness(*SIDES, "--json", "--results", "again")[1])["verdict"] == "invalid"
 

@@ -95,18 +95,17 @@ class Comparison:
         return {verdict: all_of.count(verdict) for verdict in WORST_FIRST if verdict in all_of}
 
     def exit_code(self, strict: bool = False) -> int:
-        """1 when any row is slower, else 4 when none is valid, else 1 when B lost a cell, else 3 or 0.
+        """1 when any row is slower or B lost a cell, else 4 when none is valid, else 3 or 0.
 
         A cell that was measured in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
         regression like a slower one. 3 is under `strict` for an undecided row, and for one whose B could not be proved
         where A could.
         """
         found = set(self.counts)
-        if "slower" in found:
+        lost = any(row.a.status in MEASURED and row.b.status in LOST for row in self.rows)
+        if "slower" in found or lost:
             return 1
         if not found - {"invalid"}:
             return 4
-        if any(row.a.status in MEASURED and row.b.status in LOST for row in self.rows):
-            return 1
         less_proved = any(row.a.status == "ok" and row.b.status == "unproved" for row in self.rows)
         return 3 if strict and ("undecided" in found or less_proved) else 0

@@ -122,11 +122,12 @@ def test_a_cell_that_is_wrong_on_one_side_is_invalid_with_the_side_and_the_evide
     assert comparison.counts == {"equivalent": 1, "invalid": 1}
 
 
-def test_a_cell_without_a_good_trial_is_invalid_and_nothing_valid_is_exit_code_four() -> None:
+def test_a_cell_without_a_good_trial_is_invalid_and_nothing_valid_is_exit_code_four_unless_b_lost_it() -> None:
     crash = {"change": lambda record: failed(record, "crashed", "the process died of signal 11", phase="steady")}
-    comparison = compare_runs(*pair_of_runs(**crash), MARGINS)
-    assert comparison.verdict == "invalid"
-    assert comparison.exit_code() == 4
+    a, b = pair_of_runs(**crash)
+    comparison = compare_runs(a, b, MARGINS)
+    assert comparison.verdict == compare_runs(b, a, MARGINS).verdict == "invalid"
+    assert (comparison.exit_code(), compare_runs(b, a, MARGINS).exit_code()) == (1, 4)
     assert comparison.rows[0].verdicts.wall.reason == (
         "B crashed in phase 'steady' (8 of 8 trials): the process died of signal 11"
     )
