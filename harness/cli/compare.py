@@ -16,8 +16,8 @@ HELP = (
     "Every cell that both runs have gets the ratio of its throughputs with a 95 % interval, and a verdict: faster, "
     "slower, equivalent, undecided or invalid. An ab run by itself shows its own verdict again.\n\n"
     "Exit codes: 0 nothing is slower; 1 something is slower, or was measured in A and in B is wrong or fails; 3 with "
-    "--strict, something is undecided, or unproved in B and proved in A; 4 nothing is valid, or the runs cannot be "
-    "compared."
+    "--strict, something is undecided, unproved in B and proved in A, or measured in A and not in B; 4 nothing is "
+    "valid, or the runs cannot be compared."
 )
 EXAMPLES = (
     "Examples: harness compare RUN_A RUN_B --output change.md; "
@@ -86,7 +86,12 @@ FLAGS = [
     ),
     option("correction", str, _CORRECTION, "fdr", metavar="NAME"),
     option("across_machines", bool, "Compare although the machines differ in what decides speed.", False),
-    option("strict", bool, "Exit with 3 where none is slower and one is undecided, or unproved in B alone.", False),
+    option(
+        "strict",
+        bool,
+        "Exit with 3 where none is slower and one is undecided, or B did not prove or measure it and A did.",
+        False,
+    ),
     option("format", str | None, _FORMAT, metavar="FORMAT"),
     option("output", Path | None, "Write there. Default: standard output.", metavar="FILE"),
     option("json", bool, "The same as --format json.", False),

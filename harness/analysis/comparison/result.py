@@ -98,14 +98,14 @@ class Comparison:
         """1 when any row is slower or B lost a cell, else 4 when none is valid, else 3 or 0.
 
         A cell that was measured in A and in B computes the wrong thing, crashes, hangs or runs out of memory is a
-        regression like a slower one. 3 is under `strict` for an undecided row, and for one whose B could not be proved
-        where A could.
+        regression like a slower one. 3 is under `strict` for an undecided row, for one whose B could not be proved
+        where A could, and for a cell that A alone has or that was measured in A alone.
         """
         found = set(self.counts)
-        lost = any(row.a.status in MEASURED and row.b.status in LOST for row in self.rows)
-        if "slower" in found or lost:
+        of_b = {row.b.status for row in self.rows if row.a.status in MEASURED} - set(MEASURED)
+        if "slower" in found or of_b & set(LOST):
             return 1
         if not found - {"invalid"}:
             return 4
         less_proved = any(row.a.status == "ok" and row.b.status == "unproved" for row in self.rows)
-        return 3 if strict and ("undecided" in found or less_proved) else 0
+        return 3 if strict and ("undecided" in found or less_proved or of_b or self.only_a) else 0

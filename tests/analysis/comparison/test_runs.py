@@ -276,6 +276,22 @@ def test_what_was_measured_in_a_and_fails_in_b_is_exit_code_one_proved_or_not() 
     assert compare_runs(a, b, MARGINS).exit_code() == 1
 
 
+def test_a_cell_that_b_has_not_or_did_not_measure_is_exit_code_three_when_strict() -> None:
+    cells = [make_cell(), MIRRORED]
+    a, fewer = sweep_run("run-a", cells), sweep_run("run-b", cells[:1], seed=2)
+
+    def cannot(trial: TrialRecord) -> TrialRecord:
+        return failed(trial, "unsupported", "no such device") if trial.cell_id == MIRRORED.cell_id else trial
+
+    refused = sweep_run("run-b", cells, seed=2, change=cannot)
+    missing = replace(refused, trials=[trial for trial in refused.trials if trial.status == "ok"])
+    for b in (fewer, refused, missing):
+        lost, gained = compare_runs(a, b, MARGINS), compare_runs(b, a, MARGINS)
+        assert lost.counts["equivalent"] == 1
+        assert (lost.exit_code(), lost.exit_code(strict=True)) == (0, 3)
+        assert (gained.exit_code(), gained.exit_code(strict=True)) == (0, 0)
+
+
 def test_the_time_between_the_runs_and_the_missing_validation_are_remarked() -> None:
     a, b = pair_of_runs(manifest={"created_utc": "2026-11-22T01:23:45Z", "finished_utc": "2026-11-22T02:23:45Z"})
     said = " ".join(compare_runs(a, b, MARGINS).remarks)
