@@ -105,14 +105,20 @@ def _timed(rules: GateRules) -> dict[str, int]:
 
 def _base_of(cell: GateCell, base: Sequence[Run]) -> Run | str:
     """The newest run that measured the cell in the same way, or why there is none."""
-    runs = [run for run in base if any(trial.cell_id == cell.cell.cell_id for trial in run.trials)]
     other: list[str] = []
-    for run in runs:
+    for run in base:
+        side = side_cells(run).get(cell.cell.cell_id)
+        if side is None or side.trials.measured is None:  # of one that failed there is nothing to be slower than
+            continue
         pairs = {key: (getattr(run.manifest.sweep, key), getattr(cell.sweep, key)) for key in _MUST_AGREE}
         other = [f"{key} {then}, now {now}" for key, (then, now) in pairs.items() if then != now]
         if not other:
             return run
-    return f"measured this cell with other settings ({'; '.join(other)})" if runs else "has no run of this cell"
+    return (
+        f"measured this cell with other settings ({'; '.join(other)})"
+        if other
+        else "has no run that measured this cell"
+    )
 
 
 def _compared(name: str, cell: GateCell, base: Run, now: Run | HarnessError, rules: GateRules) -> GateResult:

@@ -8,6 +8,7 @@ from harness.environment import facts
 from harness.record.manifest import RunManifest
 from harness.record.reading import list_runs
 from tests.pytest_plugin.conftest import Suite, gate_tests, text_of
+from tests.pytest_plugin.planted import TRUTHS, Truth
 
 pytest_plugins = ["pytester"]
 
@@ -53,7 +54,7 @@ def test_a_cell_that_the_baseline_does_not_have_is_skipped_with_the_remedy(suite
     suite.write(gate_tests("same", "slow"))
     result = suite.run("--gate-baseline", "main", "-rs")
     result.assert_outcomes(passed=1, skipped=1)
-    assert "baseline 'main' has no run of this cell; save it again with --gate-save" in text_of(result)
+    assert "baseline 'main' has no run that measured this cell; save it again with --gate-save" in text_of(result)
 
 
 def test_a_cell_that_was_measured_with_other_settings_is_not_compared(suite: Suite) -> None:
@@ -106,6 +107,27 @@ def test_the_newest_run_of_a_name_counts(suite: Suite) -> None:
     saved(suite, "slow")
     suite.run("--gate-save", "main").assert_outcomes(passed=1)
     suite.run("--gate-baseline", "main").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("status", ["wrong_result", "crashed"])
+def test_a_save_that_failed_leaves_the_good_run_of_its_name_to_be_held_against(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    saved(suite, "slow")
+    with monkeypatch.context() as wrong:
+        wrong.setitem(TRUTHS, "steps:slow", Truth(b=status))
+        suite.run("--gate-save", "main").assert_outcomes(failed=1)
+    result = suite.run("--gate-baseline", "main")
+    result.assert_outcomes(failed=1)
+    assert "steps:slow: slower by " in text_of(result)
+
+
+def test_a_name_whose_every_save_failed_is_no_baseline_of_the_cell(suite: Suite) -> None:
+    suite.write(gate_tests("wrong"))
+    suite.run("--gate-save", "main").assert_outcomes(failed=1)
+    result = suite.run("--gate-baseline", "main", "-rs")
+    result.assert_outcomes(skipped=1)
+    assert "baseline 'main' has no run that measured this cell; save it again with --gate-save" in text_of(result)
 
 
 def test_a_damaged_baseline_of_another_name_does_not_matter(suite: Suite) -> None:
