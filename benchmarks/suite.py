@@ -12,6 +12,7 @@ from harness.record.trial import TrialRecord
 from harness.report.words.names import names_of
 from harness.report.words.text import OWN_INTERVAL
 from harness.spec import Cell, Sweep, expand, load_sweep, sweep_from
+from harness.spec.sweep import PROVING
 from harness.trial.engines import catalogue_of
 
 
@@ -29,7 +30,7 @@ def read_spec(path: Path) -> tuple[Sweep, Mapping[str, Cell]]:
 
 def quick(sweep: Sweep) -> Sweep:
     """One trial, few windows, no warm-up: for `--benchmark-disable`, which proves and does not time."""
-    return sweep.model_copy(update={"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0, "half_width": 0.0})
+    return sweep.model_copy(update={**PROVING, "half_width": 0.0})
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import typer
 from harness.cli._completion import strategies
 from harness.cli._index import list_in_index
 from harness.cli._options import FOLDER, AsJson, ResultsFolder
-from harness.visible import json_text, one_line
+from harness.visible import json_text, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,11 +88,14 @@ def _tell(series: "Sequence[Series]", between: "Between", runs: int, alarms: "Ra
 
 
 def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
-    """Every run that can be read, one at a time; those that cannot are named on standard error."""
+    """Every run that can be read, one at a time; those that cannot are named on standard error, those that only prove
+    are counted there."""
+    from harness.analysis.history.series import proves_only
     from harness.analysis.summary import JUDGED
     from harness.errors import HarnessError
     from harness.record.reading import list_runs, load_run
 
+    proofs = 0
     for row in list_runs(results):
         if row.status == "imported":
             continue  # published figures: no machine measured them
@@ -104,5 +107,10 @@ def _runs(results: Path, read: list[str]) -> "Iterator[Run]":
         except HarnessError as error:
             sys.stderr.write(f"harness: left out: {one_line(str(error))}\n")
             continue
+        if proves_only(run.manifest):
+            proofs += 1
+            continue
         read.append(row.run_id)
         yield run
+    if proofs:
+        sys.stderr.write(f"harness: left out: {plural(proofs, 'run')} proved, not timed\n")

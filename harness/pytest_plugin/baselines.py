@@ -22,12 +22,10 @@ from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
 from harness.spec.axes import OF_OWN_STEP
 from harness.spec.expand import Matrix
-from harness.spec.sweep import AXES, OF_STEP, Sweep
+from harness.spec.sweep import AXES, OF_STEP, PROVING, Sweep
 
 PREFIX = "baseline-"
 ALONE = {"live_trials": 1, "half_width": 0.0}
-QUICK = {"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0}
-"""One trial a cell and few windows: enough for the whole correctness gate."""
 _MUST_AGREE = tuple(key for key in COMPARED if key not in ("live_trials", "data_dir"))
 CellNames = Mapping[str, str]
 """What cells are called, by their keys."""
@@ -76,7 +74,7 @@ def saved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progres
 
 def proved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
     """Each cell through the correctness gate and one short trial. Raises Interrupted."""
-    taken = _measured(cells, None, rules, QUICK, progress)
+    taken = _measured(cells, None, rules, PROVING, progress)
     return {key: _alone(names[key], run, cell, "proved", rules) for key, (cell, run) in taken.items()}
 
 

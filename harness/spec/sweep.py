@@ -72,6 +72,8 @@ OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
 """Keys that say how a sweep repeats its cells; they have no meaning where two sides are compared."""
 NOT_OF_EXPLAIN = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace", "exclude"))
 """Those of them that `explain` leaves out of a spec that sweeps use too."""
+PROVING: dict[str, int] = {"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0}
+"""The settings of a run that proves cells and does not time them: enough for the whole correctness gate."""
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.record import Machine, RunStore
+from harness.spec.sweep import PROVING, Sweep
 from tests.synthetic import make_cell, make_run
 
 Run = Callable[..., tuple[int, str, str]]
@@ -20,6 +21,7 @@ def store(
     slow: float = 1.0,
     machine: str = "here",
     hosts: dict[str, Any] | None = None,
+    sweep: Sweep | None = None,
     **facts: Any,
 ) -> str:
     """A run of two cells in `results`, the mirrored one slower by `slow`; its id."""
@@ -52,7 +54,8 @@ def store(
     known = {**manifest.machine.facts, "machine.id": machine, **facts}
     elsewhere = {name: Machine(facts={**known, **more}) for name, more in (hosts or {}).items()}
     started = manifest.machine.model_copy(update={"facts": known})
-    manifest = manifest.model_copy(update={"machine": started, "hosts": elsewhere})
+    changes = {"machine": started, "hosts": elsewhere, "sweep": sweep or manifest.sweep}
+    manifest = manifest.model_copy(update=changes)
     with RunStore.create(results, manifest) as writer:
         for trial in trials:
             writer.append(trial.model_copy(update={"run_id": run_id}))
@@ -79,6 +82,17 @@ def test_a_change_is_marked_with_its_size_the_runs_and_what_differed(harness: Ru
     assert "package.tensorflow: 2.20.0 → 2.21.0" in out
     assert "the runs do not both say which commit they ran" in out
     assert nightly.is_dir()
+
+
+def test_runs_that_were_proved_and_not_timed_are_left_out_and_counted(harness: Run, nightly: Path) -> None:
+    before = harness("history", "--json")[1]
+    for number in (20, 21):
+        store(nightly, number, sweep=Sweep(name="suite", **PROVING))
+    code, out, error = harness("history", "--json")
+    assert (code, error) == (0, "harness: left out: 2 runs proved, not timed\n")
+    assert out == before
+    store(nightly, 22, sweep=Sweep(name="suite", **{**PROVING, "max_warmup": 1}))
+    assert json.loads(harness("history", "--json")[1])["runs"] == 15
 
 
 def test_a_label_can_be_typed_on_a_keyboard_without_its_sign(harness: Run, nightly: Path) -> None:

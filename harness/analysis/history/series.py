@@ -14,6 +14,7 @@ from harness.environment import Change, Fact
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
 from harness.spec.cell import Cell
+from harness.spec.sweep import PROVING
 
 Measure = Literal["throughput", "speed-up"]
 SMALLEST_CHANGE = 0.01
@@ -90,8 +91,8 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
     """Every series of the finished sweeps among `runs`, by machine and cell, in the order in which they first appear.
 
     `cells` are ids, or texts of which each must be found in a cell's label; without any, all. Runs of `ab` and
-    `validate`, and runs that do not say on which machine they were made, are no part of a series. One run is held in
-    memory at a time.
+    `validate`, those that prove and do not time, and runs that do not say on which machine they were made, are no part
+    of a series. One run is held in memory at a time.
     """
     seen = sorted((_seen(run) for run in runs if _counts(run)), key=lambda item: item.manifest.created_utc)
     found: dict[tuple[str, str, Measure], Cell] = {}
@@ -107,7 +108,13 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
 def _counts(run: Run) -> bool:
     manifest = run.manifest
     comparable = manifest.what.kind.uncompared is None
-    return comparable and manifest.status == JUDGED and bool(_machine(manifest)) and bool(run.trials)
+    judged = comparable and manifest.status == JUDGED and not proves_only(manifest)
+    return judged and bool(_machine(manifest)) and bool(run.trials)
+
+
+def proves_only(manifest: RunManifest) -> bool:
+    """Whether the run's settings are those of a proof, whose figures are of a first moment and of one trial."""
+    return all(getattr(manifest.sweep, key) == value for key, value in PROVING.items())
 
 
 def _machine(manifest: RunManifest) -> str:
