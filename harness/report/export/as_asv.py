@@ -67,6 +67,11 @@ class _Asv:
                 "format asv: asv keeps results by commit, and this run was not measured in a git checkout; "
                 "export csv instead"
             )
+        if commit.endswith("-dirty"):
+            raise HarnessError(
+                f"format asv: asv keeps results by commit, and this run's work tree had changes beyond {commit[:8]}; "
+                "commit them and measure again, or export csv"
+            )
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         machine, environment = f"machine-{facts.get('machine.id')}", _environment(facts)
         known = _read(target / "benchmarks.json", BENCHMARKS_VERSION)

@@ -39,13 +39,14 @@ class _PytestBenchmark:
         names = names_of([cell.trials.cell for cell in summary.cells])
         name_of = dict(zip((cell.cell_id for cell in summary.cells), names, strict=True))
         facts = run.manifest.facts
+        commit, dirty, _ = str(facts.get("git.revision") or "").partition("-dirty")
         document = {
             "machine_info": _machine(facts),
             "commit_info": {
-                "id": facts.get("git.revision"),
+                "id": commit or None,
                 "time": None,
                 "author_time": None,
-                "dirty": None,
+                "dirty": bool(dirty) if commit else None,
                 "project": "harness",
                 "branch": None,
             },

@@ -262,6 +262,21 @@ def test_a_run_outside_a_checkout_cannot_go_to_asv_and_says_why(tmp_path: Path) 
         exporters()["asv"].export(run, tmp_path)
 
 
+def test_a_run_of_a_changed_working_tree_does_not_replace_that_of_its_commit_in_asv(tmp_path: Path) -> None:
+    run = synthetic(blocks=1)
+    exporters()["asv"].export(run, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    with pytest.raises(HarnessError, match=r"changes beyond 01234567; commit them and measure again, or export csv$"):
+        exporters()["asv"].export(at_commit(run, f"{COMMIT}-dirty"), tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+
+
+@pytest.mark.parametrize(("revision", "dirty"), [(COMMIT, False), (f"{COMMIT}-dirty", True)])
+def test_pytest_benchmark_has_the_commit_and_whether_there_were_changes(revision: str, dirty: bool) -> None:
+    document = json.loads(exporters()["pytest-benchmark"].export(at_commit(synthetic(blocks=1), revision), None) or "")
+    assert (document["commit_info"]["id"], document["commit_info"]["dirty"]) == (COMMIT, dirty)
+
+
 def test_githubs_own_markdown_makes_tables_of_it_and_no_name_is_markup() -> None:
     cells = [make_cell(), make_cell("a|b<script>alert(1)</script>*x*", 2)]
     run = synthetic(cells=cells, faults=False)
