@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli._options import FOLDER, RankUnproved, ResultsFolder, RunName, with_names
+from harness.visible import plural
 
 if TYPE_CHECKING:
     from harness.record import Run
@@ -60,9 +61,19 @@ def command(
         sys.stdout.write(text or "")
     else:
         sys.stderr.write(f"{format_name}: {output}\n")
+    _say_what_is_to_come(loaded)
     if format_name in MEASURED_ONLY:
         _say_what_is_left_out(loaded)
     return 0
+
+
+def _say_what_is_to_come(run: "Run") -> None:
+    """In most formats a run that was stopped or is under way looks like a whole one."""
+    from harness.analysis.summary import JUDGED, planned_trials
+
+    if run.manifest.what.kind.measured and run.manifest.status != JUDGED:
+        planned = sum(planned_trials(run.manifest).values())
+        sys.stderr.write(f"not finished: {min(len(run.trials), planned)} of {plural(planned, 'trial')}\n")
 
 
 def _say_what_is_left_out(run: "Run") -> None:
@@ -71,5 +82,4 @@ def _say_what_is_left_out(run: "Run") -> None:
 
     left_out = sum(cell.measured is None for cell in summarise(run.manifest, run.trials).cells)
     if left_out:
-        cells = "1 cell" if left_out == 1 else f"{left_out} cells"
-        sys.stderr.write(f"left out, without a throughput: {cells}; --format csv says why\n")
+        sys.stderr.write(f"left out, without a throughput: {plural(left_out, 'cell')}; --format csv says why\n")

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,22 @@ def test_only_the_page_of_a_sweep_has_room_for_another_run(harness: Harness, kin
         assert code == 2
         assert f"{flag}: " in error
         assert "is no sweep; only sweeps are shown with another run" in error
+
+
+@pytest.mark.parametrize("status", ["running", "interrupted"])
+@pytest.mark.parametrize("name", ["csv", "json", "pytest-benchmark"])
+def test_an_export_of_a_run_that_has_not_finished_says_how_much_of_it_there_is(
+    harness: Harness, tmp_path: Path, status: str, name: str
+) -> None:
+    run = sweep_run("swept")
+    planned = len(run.trials)
+    open_run = replace(run, manifest=run.manifest.model_copy(update={"status": status}), trials=run.trials[:-6])
+    stored(open_run, tmp_path / "results")
+    code, out, error = harness("export", "swept", "--format", name)
+    assert (code, error) == (0, f"not finished: {planned - 6} of {planned} trials\n")
+    assert out
+    stored(sweep_run("whole"), tmp_path / "results")
+    assert harness("export", "whole", "--format", name)[2] == ""
 
 
 def test_limits_are_exported_beside_what_the_results_folder_that_is_named_has(harness: Harness) -> None:
