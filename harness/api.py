@@ -5,9 +5,10 @@ The columns of the frames, their units and types are those of `docs/python.md`.
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 PathName = str | os.PathLike[str]
 """A run: its folder, its id, the beginning of one, or `latest`."""
 Folder = str | os.PathLike[str]
+Share = float | str
+"""A share as a number or, as on the command line, a text: 0.01, `1%`."""
 RESULTS = Path("results")
 """Where runs are looked for unless a folder is named."""
 
@@ -156,7 +159,8 @@ def sweep(
     if resume is not None:
         path = _resumed("sweep", resume, results, {"spec": spec, **keys}, quiet)
     else:
-        asked = sweep_from(*raw_keys(None if spec is None else Path(spec), _listed(keys)))
+        keys = _listed(keys)
+        asked = sweep_from(*raw_keys(None if spec is None else Path(spec), keys))
         path = measure_asked(asked, Path(results), _call("sweep", spec=spec, **keys), _progress(quiet))
     result = SweepResult(load_run(path))
     if (nothing := result.run.unmeasured) is not None:
@@ -186,7 +190,8 @@ def explain(
 
     if resume is not None:
         return ExplainResult(load_run(_resumed("explain", resume, results, {"spec": spec, **keys}, quiet)))
-    settings, _ = settings_asked(None if spec is None else Path(spec), _listed(keys), Path(results))
+    keys = _listed(keys)
+    settings, _ = settings_asked(None if spec is None else Path(spec), keys, Path(results))
     command = _call("explain", spec=spec, **keys)
     return ExplainResult(load_run(kind.explain(settings, Path(results), command, _progress(quiet))))
 
@@ -201,8 +206,8 @@ def ab(
     python_b: PathName | None = None,
     rev_a: str | None = None,
     rev_b: str | None = None,
-    delta: float | None = None,
-    epsilon: float | None = None,
+    delta: Share | None = None,
+    epsilon: Share | None = None,
     max_blocks: int | None = None,
     looks: Sequence[int] | None = None,
     time: float | None = None,
@@ -223,6 +228,8 @@ def ab(
     from harness.run.kinds.ab import decide
     from harness.run.kinds.decision import settings_for
 
+    delta, epsilon = _share("delta", delta), _share("epsilon", epsilon)
+    keys, a, b = _listed(keys), a and _listed(a), b and _listed(b)
     plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": _blocks(max_blocks)}
     where = {"python_a": python_a, "python_b": python_b, "rev_a": rev_a, "rev_b": rev_b}
     folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
@@ -254,7 +261,7 @@ def _sides(
     from harness.spec.sweep import load_sweep
 
     refuse_what_is_of_the_comparison(keys)
-    base = {**({} if spec is None else load_sweep(Path(spec))), **_listed(keys)}
+    base = {**({} if spec is None else load_sweep(Path(spec))), **keys}
     a, b = map(_texts, SIDE_NAMES, own)
     one, other = (None if python is None else os.fspath(python) for python in pythons)
     return sides_of(base, a, b, pythons=(one, other), revisions=revisions, windowed=True)
@@ -267,8 +274,8 @@ def compare(
     *,
     along: str | None = None,
     base: str | None = None,
-    delta: float | None = None,
-    epsilon: float | None = None,
+    delta: Share | None = None,
+    epsilon: Share | None = None,
     correction: str = "fdr",
     across_machines: bool = False,
     results: Folder = RESULTS,
@@ -277,7 +284,7 @@ def compare(
 
     `verdict` is the worst of all comparisons; `frame` has a row each: its verdict, the ratio of throughputs B over A
     with its 95 % interval, and what it rests on. `delta` is the smallest difference that counts
-    and `epsilon` the margin of equivalence, as shares (0.01 is 1 %); without them they are chosen as
+    and `epsilon` the margin of equivalence, as shares (0.01 or `1%`); without them they are chosen as
     `python -m harness compare` does. `correction` is for many comparisons at once: `fdr`, `holm` or `none`. Raises
     HarnessError when the runs cannot be compared.
     """
@@ -289,7 +296,8 @@ def compare(
     nothing = "compare: expected a second run, or along=AXIS to compare the cells of one run"
     if b is not None and along is not None:
         raise UsageError(nothing)
-    asked = ComparisonAsked(along, base, delta, epsilon, how, across_machines, names=("a", "b"))
+    margins = _share("delta", delta), _share("epsilon", epsilon)
+    asked = ComparisonAsked(along, base, *margins, how, across_machines, names=("a", "b"))
     other = None if b is None else read(b, results)
     return ComparisonResult(asked.comparison(read(a, results), other, Path(results), nothing))
 
@@ -314,9 +322,28 @@ def _resumed(kind: str, run: PathName, results: Folder, beside: dict[str, Any], 
 
 
 def _listed(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """As TOML has them: lists, and folders as text."""
-    folders = {key: os.fspath(value) for key, value in keys.items() if not isinstance(value, str) and is_name(value)}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()} | folders
+    """As TOML has them: lists of what can be gone through, plain whole numbers, and folders as text."""
+    return {key: _plain(key, value) for key, value in keys.items()}
+
+
+def _plain(key: str, value: Any) -> Any:
+    """`value` of `key` as TOML has it; as it is where TOML has no such thing. UsageError for a function."""
+    if isinstance(value, str | bytes | bool | Mapping):
+        return value
+    if is_name(value):
+        return os.fspath(value)
+    if callable(value):
+        raise UsageError(f"{key}: given {quoted(value)}, expected a text: 'module:function', written to a file")
+    try:
+        return operator.index(value)
+    except TypeError:
+        return [_plain(key, one) for one in value] if isinstance(value, Iterable) else value
+
+
+def _share(key: str, given: Share | None) -> float | None:
+    from harness.analysis.comparison.margins import parse_share
+
+    return parse_share(key, given) if isinstance(given, str) else given
 
 
 def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
@@ -325,7 +352,7 @@ def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     from harness.spec.sweep import sweep_of_keys
     from harness.spec.text import text_of
 
-    keys = _listed(given or {})
+    keys = given or {}
     variables = {key: value for key, value in keys.items() if key.startswith(ENVIRONMENT)}
     for key, value in variables.items():
         if not (is_text(value) or is_number(value)):

@@ -4,12 +4,14 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -22,6 +24,7 @@ from harness.report.tables.cells import cell_frame
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
 from harness.run.kinds.explain import ExplainSettings
 from harness.run.kinds.published_table import import_table
+from harness.spec.sweep import Sweep
 from harness.spec.work import OwnStepCell
 from tests.comparisons import stored, sweep_run
 from tests.engines.numpy_engine import SPEC
@@ -103,6 +106,14 @@ def test_compare_gives_the_verdicts_of_the_command() -> None:
     assert ((valid["ratio_low"] < valid["ratio"]) & (valid["ratio"] < valid["ratio_high"])).all()
     with pytest.raises(UsageError, match="expected a second run"):
         harness.compare(REFERENCE)
+
+
+def test_a_share_is_a_number_or_a_text_as_on_the_command_line() -> None:
+    said, given = (
+        harness.compare(REFERENCE, along="replicas", delta=delta, epsilon=epsilon).frame.attrs
+        for delta, epsilon in (("2%", "0.05"), (0.02, 0.05))
+    )
+    assert said == given
 
 
 def test_a_comparison_from_python_is_corrected_as_the_flag_says() -> None:
@@ -241,6 +252,8 @@ def test_a_finished_sweep_is_resumed_from_python_as_it_was(swept: SweepResult) -
     [
         ({"stategy": "none"}, "unknown key 'stategy'; did you mean 'strategy'?"),
         ({"replicas": "two"}, "replicas: given 'two', expected"),
+        ({"replicas": {1: 2}}, "replicas: given {1: 2}, expected a whole number"),
+        ({"model": [make_cell]}, ">, expected a text: 'module:function', written to a file"),
         ({"spec": "nowhere.toml"}, "SPEC: no file at 'nowhere.toml'"),
         ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
     ],
@@ -251,6 +264,27 @@ def test_a_sweep_that_makes_no_sense_is_refused_before_anything_is_recorded(
     with pytest.raises(UsageError, match=re.escape(said)):
         harness.sweep(**keys, results=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "replicas",
+    [range(1, 3), np.arange(1, 3), (np.int64(1), np.int64(2)), (n for n in (1, 2))],
+    ids=lambda one: type(one).__name__,
+)
+def test_values_of_a_notebook_are_those_that_a_list_has(
+    replicas: Iterable[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[tuple[Sweep, list[str]]] = []
+
+    def instead(sweep: Sweep, _: Path, command: list[str], *__: Any) -> Path:
+        asked.append((sweep, command))
+        return REFERENCE
+
+    monkeypatch.setattr("harness.run.kinds.measure.measure_asked", instead)
+    harness.sweep(**{**SPEC, "replicas": replicas, "trials": np.int64(3)}, results=tmp_path, quiet=True)
+    [(sweep, command)] = asked
+    assert (sweep.replicas, sweep.trials) == ([1, 2], 3)
+    assert {"replicas=[1, 2]", "trials=3"} < set(command)
 
 
 def test_a_sweep_in_which_nothing_was_measured_is_a_result_with_a_warning_that_says_why(tmp_path: Path) -> None:
@@ -308,6 +342,7 @@ WRONG = {
     "bool": (1, "yes", None),
     "int": (True, 2.0, "2", 10**5000),
     "float": (True, "0.1", float("nan"), float("inf"), 10**400),
+    "Share": (True, "1 in 100", "100%", float("nan"), float("inf"), 10**400, b"1%", [0.01]),
     "collections.abc.Callable[~P, ~R]": (5, "train"),
     "Sequence[int]": (5, "5,8", [5, "8"], [10**5000]),
     "Mapping[str, Any]": ("nope.toml", ["replicas=2"], {3: 2}),
