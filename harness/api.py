@@ -369,8 +369,11 @@ def _call(name: str, /, **given: Any) -> list[str]:
 def _read(given: tuple[PathName, ...], results: Folder, *, trials: bool = True) -> list[Run]:
     found = [read(run, results) for run in given or ("latest",)]
     for run in found:
-        if trials and not run.manifest.what.kind.measured:
+        run_id, kind = run.manifest.run_id, run.manifest.what.kind
+        if trials and not kind.measured:
+            raise UsageError(f"RUN: '{run_id}' was imported and has no trials; harness.load_cells has its figures")
+        if not kind.has_trials:
             raise UsageError(
-                f"RUN: '{run.manifest.run_id}' was imported and has no trials; harness.load_cells has its figures"
+                f"RUN: '{run_id}' is a run of {kind.verb}: it has {kind.unit} and no trials; see `show --json`"
             )
     return found

@@ -4,9 +4,9 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +18,7 @@ import pytest
 import harness
 from harness.cli import command_line
 from harness.errors import UsageError
+from harness.record.reading import RunListing
 from harness.report.export import exporters
 from harness.report.notebook import ExplainResult, SweepResult
 from harness.report.tables.cells import cell_frame
@@ -29,6 +30,7 @@ from harness.spec.work import OwnStepCell
 from tests.comparisons import stored, sweep_run
 from tests.engines.numpy_engine import SPEC
 from tests.explained import explain_run
+from tests.faulted import write_example
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
 from tests.report.test_quantities import run_of
 from tests.run.kinds.test_published_table import PUBLISHED
@@ -93,6 +95,19 @@ def test_runs_lists_them_and_those_that_cannot_be_read(tmp_path: Path) -> None:
     frame = harness.runs(results)
     assert list(frame.columns) == [column.name for column in RUN_COLUMNS]
     assert frame["problem"].notna().tolist() == [True, False] or frame["problem"].notna().tolist() == [False, True]
+
+
+def test_runs_has_what_the_list_has_as_json(tmp_path: Path) -> None:
+    path = write_example(tmp_path)
+    frame = harness.runs(tmp_path)
+    assert set(frame.columns) == {field.name for field in fields(RunListing)}
+    assert frame.loc[0, ["path", "kind", "unproved", "unit"]].tolist() == [str(path), "faults", 0, "jobs"]
+
+
+@pytest.mark.parametrize("function", [harness.load, harness.load_windows, harness.load_cells])
+def test_a_run_of_jobs_has_no_frame_of_trials(function: Callable[[Path], pd.DataFrame], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is a run of faults: it has jobs and no trials; see `show --json`$"):
+        function(write_example(tmp_path))
 
 
 def test_compare_gives_the_verdicts_of_the_command() -> None:
@@ -332,44 +347,6 @@ def test_a_decision_that_makes_no_sense_is_refused_before_anything_is_recorded(
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         harness.ab(**ONE, **keys, results=tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-WRONG = {
-    "PathName": (3, "\0", b"a", ["a"], "\ud800"),
-    "Folder": (None, 3, "\0", {}),
-    "str": (3, b"a", "a\0", ["a"]),
-    "bool": (1, "yes", None),
-    "int": (True, 2.0, "2", 10**5000),
-    "float": (True, "0.1", float("nan"), float("inf"), 10**400),
-    "Share": (True, "1 in 100", "100%", float("nan"), float("inf"), 10**400, b"1%", [0.01]),
-    "collections.abc.Callable[~P, ~R]": (5, "train"),
-    "Sequence[int]": (5, "5,8", [5, "8"], [10**5000]),
-    "Mapping[str, Any]": ("nope.toml", ["replicas=2"], {3: 2}),
-}
-"""Of each annotation what an argument must not be."""
-
-
-def arguments() -> list[tuple[str, str, Any]]:
-    """(function, argument, a wrong value) of all that the API offers."""
-    found = []
-    for name in sorted(set(harness.__all__) - {"__version__"}):
-        for key, parameter in inspect.signature(getattr(harness, name)).parameters.items():
-            kind = str(parameter.annotation).removesuffix(" | None")
-            found += product([name], [key], WRONG[kind] if kind != "Any" else ())
-    return found
-
-
-def test_an_argument_of_another_type_is_bad_usage_that_names_it_in_every_function(tmp_path: Path) -> None:
-    for name, key, value in arguments():
-        function = getattr(harness, name)
-        others = {"results"} & inspect.signature(function).parameters.keys() - {key}
-        given: dict[str, Any] = dict.fromkeys(others, tmp_path)
-        given |= {"a": REFERENCE} if name == "compare" and key != "a" else {}
-        with pytest.raises(UsageError) as caught:
-            function(value, **given) if key == "runs" else function(**given, **{key: value})
-        assert str(caught.value).startswith(f"{key}: given "), (name, key, value)
-        assert ", expected " in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -348,13 +348,17 @@ RATE_COLUMNS: tuple[Column, ...] = (
 """One row a cell whose operations were counted: `export --format limits`, and `harness.load_limits`."""
 RUN_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "text", "", "the run"),
+    Column("path", "text", "", "its folder", lambda listing: str(listing.path)),
     Column("name", "category", "", "the sweep's name"),
+    Column("kind", "category", "", "what made it: sweep, ab, validation, explain, faults or another"),
     Column("status", "category", "", "running, finished, interrupted or imported"),
     Column("created_utc", "time", "", "when it began"),
     Column("finished_utc", "time", "", "when it ended"),
     Column("cells", "count", "", "cells, or figures of an imported run"),
     Column("planned", "count", "", "trials in the sealed plans"),
     Column("trials", "count", "", "trials recorded"),
+    Column("unproved", "count", "", "of these, those that the gate left unproved"),
+    Column("unit", "category", "", "what these are of: trials, or another kind's records, such as jobs"),
     Column("live", "flag", "", "still being written"),
     Column("problem", "text", "", "why it cannot be read"),
 )
