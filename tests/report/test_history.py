@@ -1,9 +1,18 @@
 """A history as a reader meets it: series and machines that can be told apart, and the rate of false alarms."""
 
+import pytest
+
 from harness.analysis.estimates.power import clopper_pearson
 from harness.analysis.history.false_alarms import false_alarms
 from harness.analysis.history.series import Series, history
-from harness.report.history import change_lines, false_alarm_line, history_page, history_table, summary_lines
+from harness.report.history import (
+    change_lines,
+    false_alarm_line,
+    history_json,
+    history_page,
+    history_table,
+    summary_lines,
+)
 from tests.histories import nights
 from tests.synthetic import make_cell
 
@@ -30,6 +39,29 @@ def test_cells_that_share_a_label_are_named_by_what_differs() -> None:
         "none ×1 b32, mlp",
         "none ×1 b32 XLA, mlp",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("none ×1 b32, mlp", ["mlp"]),
+        ("none x1 b32, mlp", ["mlp"]),
+        ("mlp", ["mlp", "mlp XLA"]),
+        ("none x1 b32", ["mnist_cnn", "mlp"]),
+        ("none x1", ["mnist_cnn", "mnist_cnn XLA", "mlp", "mlp XLA"]),
+        (TWO_MODELS[3].full_name, ["mlp XLA"]),
+        (TWO_MODELS[3].cell_id, ["mlp XLA"]),
+        ("resnet20", []),
+    ],
+)
+def test_a_cell_is_found_by_the_name_that_is_printed_and_else_by_a_part_of_it(given: str, found: list[str]) -> None:
+    cells = [one.cell for one in history(nights(2, TWO_MODELS), [given])]
+    assert [f"{cell.subject}{' XLA' if 'XLA' in cell.label else ''}" for cell in cells] == found
+
+
+def test_as_json_every_cell_has_a_name_of_its_own() -> None:
+    rows = history_json(history(nights(2, TWO_MODELS)), {}, 2, None)["series"]
+    assert [row["name"] for row in rows] == [cell.full_name for cell in TWO_MODELS]
 
 
 def test_one_machine_needs_no_column_and_several_have_one() -> None:

@@ -13,7 +13,7 @@ from harness.analysis.summary import JUDGED, summarise
 from harness.environment import Change, Fact
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
-from harness.spec.cell import Cell
+from harness.spec.cell import Cell, cell_names
 from harness.spec.sweep import PROVING
 
 Measure = Literal["throughput", "speed-up"]
@@ -90,15 +90,16 @@ class _Seen:
 def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...]:
     """Every series of the finished sweeps among `runs`, by machine and cell, in the order in which they first appear.
 
-    `cells` are ids, or texts of which each must be found in a cell's label; without any, all. Runs of `ab` and
+    `cells` are ids and names, or parts of names where no cell has the whole one; without any, all. Runs of `ab` and
     `validate`, those that prove and do not time, and runs that do not say on which machine they were made, are no part
     of a series. One run is held in memory at a time.
     """
     seen = sorted((_seen(run) for run in runs if _counts(run)), key=lambda item: item.manifest.created_utc)
     found: dict[tuple[str, str, Measure], Cell] = {}
+    wanted = _wanted([cell for item in seen for cell in item.manifest.cells], cells)
     for item in seen:
         for cell in item.manifest.cells:
-            if _wanted(cell, cells):
+            if cell.cell_id in wanted:
                 for measure in ("throughput", "speed-up"):
                     found.setdefault((_machine(item.manifest), cell.cell_id, measure), cell)
     series = (_series(machine, cell, measure, seen) for (machine, _, measure), cell in found.items())
@@ -121,8 +122,16 @@ def _machine(manifest: RunManifest) -> str:
     return str(manifest.facts.get("machine.id") or "")
 
 
-def _wanted(cell: Cell, cells: Sequence[str]) -> bool:
-    return not cells or any(text == cell.cell_id or _typed(text) in _typed(cell.label) for text in cells)
+def _wanted(cells: Sequence[Cell], texts: Sequence[str]) -> set[str]:
+    """Ids of the cells that are meant by `texts`."""
+    among = cell_names(cells)
+    names = {cell.cell_id: (_typed(cell.label), _typed(among[cell.cell_id])) for cell in cells}
+    whole = {cell.cell_id: (cell.cell_id, _typed(cell.full_name)) for cell in cells}
+    wanted = set() if texts else set(names)
+    for text in map(_typed, texts):
+        meant = {cell for cell in names if text in names[cell] + whole[cell]}
+        wanted |= meant or {cell for cell in names if any(text in name for name in names[cell])}
+    return wanted
 
 
 def _typed(text: str) -> str:

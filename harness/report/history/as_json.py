@@ -36,6 +36,7 @@ SERIES: Keys = {
     "processor": "",
     "cell_id": "cell.cell_id",
     "label": "cell.label",
+    "name": "cell.full_name",
     "measure": "",
     "points": each("points", POINT),
     "gaps": "",
