@@ -63,6 +63,11 @@ def values_of(key: str) -> Callable[[str], list[str]] | None:
     return complete
 
 
+def one_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Completes one of `names`, which are asked for when they are needed."""
+    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
+
+
 def told_names(key: str) -> str:
     """The names that a key of a spec takes, in words; of cross-device ops with the strategies that take them."""
     return ", ".join(f"{name} ({', '.join(of)})" if of else name for name, of in _names(key).items())

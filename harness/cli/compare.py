@@ -1,13 +1,15 @@
 """`harness compare`: two runs, or one run along an axis, each difference with its interval and a verdict."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from harness.cli._completion import run_ids
+from harness.cli._completion import one_of, run_ids
 from harness.cli._options import RESULTS, Flag, argument, option
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from harness.analysis.comparison.asked import ComparisonAsked
 
 VERB = "compare"
@@ -58,6 +60,24 @@ def _asked(given: dict[str, Any]) -> "ComparisonAsked":
     return ComparisonAsked(given["along"], given["base"], delta, epsilon, correction, given["across_machines"])
 
 
+def _axes() -> "Iterable[str]":
+    from harness.analysis.comparison.axis import AXIS_NAMES
+
+    return AXIS_NAMES
+
+
+def _corrections() -> "Iterable[str]":
+    from harness.analysis.estimates.verdict import Correction
+
+    return get_args(Correction)
+
+
+def _formats() -> "Iterable[str]":
+    from harness.report.comparison import FORMATS
+
+    return FORMATS
+
+
 _RUN_A = "Side A, the one compared with: a folder, a run id, its beginning or 'latest'."
 _RUN_B = "Side B, the one in question. Not with --along."
 _BASE = "The value of AXIS that is side A. Default: the first in the spec; auto for cross_device_op."
@@ -75,6 +95,7 @@ FLAGS = [
         str | None,
         "Compare RUN_A's cells that differ in this key only, such as cross_device_op.",
         metavar="AXIS",
+        autocompletion=one_of(_axes),
     ),
     option("base", str | None, _BASE, metavar="VALUE"),
     option("delta", str | None, _DELTA, metavar="SHARE"),
@@ -84,7 +105,7 @@ FLAGS = [
         "Margin of equivalence, at least delta. Default: 3%, or delta if that is larger.",
         metavar="SHARE",
     ),
-    option("correction", str, _CORRECTION, "fdr", metavar="NAME"),
+    option("correction", str, _CORRECTION, "fdr", metavar="NAME", autocompletion=one_of(_corrections)),
     option("across_machines", bool, "Compare although the machines differ in what decides speed.", False),
     option(
         "strict",
@@ -92,7 +113,7 @@ FLAGS = [
         "Exit with 3 where none is slower and one is undecided, or B did not prove or measure it and A did.",
         False,
     ),
-    option("format", str | None, _FORMAT, metavar="FORMAT"),
+    option("format", str | None, _FORMAT, metavar="FORMAT", autocompletion=one_of(_formats)),
     option("output", Path | None, "Write there. Default: standard output.", metavar="FILE"),
     option("json", bool, "The same as --format json.", False),
     RESULTS,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli._completion import one_of
 from harness.cli._options import FOLDER, RankUnproved, ResultsFolder, RunName, with_names
 from harness.visible import plural
 
@@ -23,10 +24,10 @@ EXAMPLES = (
 )
 
 
-def _formats(incomplete: str = "") -> list[str]:
+def _formats() -> list[str]:
     from harness.report.kinds import formats
 
-    return [name for name in formats() if name.startswith(incomplete)]
+    return list(formats())
 
 
 COMMAND = with_names(lambda _: ", ".join(_formats()))
@@ -36,7 +37,7 @@ def command(
     run: RunName,
     format_name: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help="One of: {names}.", autocompletion=_formats),
+        typer.Option("--format", metavar="FORMAT", help="One of: {names}.", autocompletion=one_of(_formats)),
     ] = "csv",
     output: Annotated[
         Path | None,

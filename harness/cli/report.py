@@ -35,7 +35,10 @@ _Base = Annotated[
 _Overlay = Annotated[
     str | None,
     typer.Option(
-        "--overlay", metavar="RUN", help="Imported figures to draw beside the efficiencies, shown from the start."
+        "--overlay",
+        metavar="RUN",
+        help="Imported figures to draw beside the efficiencies, shown from the start.",
+        autocompletion=run_ids,
     ),
 ]
 

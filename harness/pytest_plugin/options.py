@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from harness.looks import MAX_BLOCKS, QUIET_BLOCKS
+from harness.looks import MAX_BLOCKS, MOST_BLOCKS, QUIET_BLOCKS
 
 Mode = Literal["against", "baseline", "save", "prove", "off"]
 FEWEST_BLOCKS = 2
@@ -121,9 +121,10 @@ def _blocks(key: str, text: str | None) -> int | None:
         count = int(text)
     except ValueError:
         count = 0
-    if count < FEWEST_BLOCKS:
+    if not FEWEST_BLOCKS <= count <= MOST_BLOCKS:
         raise pytest.UsageError(
-            f"{key}: given '{text}', expected a whole number from {FEWEST_BLOCKS}: one block has no spread"
+            f"{key}: given '{text}', expected a whole number from {FEWEST_BLOCKS} to {MOST_BLOCKS}: one block has no "
+            "spread"
         )
     return count
 
@@ -131,6 +132,9 @@ def _blocks(key: str, text: str | None) -> int | None:
 def _results(config: pytest.Config) -> Path:
     """An option is seen from where pytest was called, an ini key from the root folder."""
     given = config.getoption("gate_results")
-    if given is not None:
-        return Path(config.invocation_params.dir / given)
-    return Path(config.rootpath / (config.getini("gate_results") or "results"))
+    seen_from = config.rootpath if given is None else config.invocation_params.dir
+    text = config.getini("gate_results") or "results" if given is None else given
+    try:
+        return Path(seen_from / Path(text).expanduser())
+    except RuntimeError as error:  # nobody knows whose home it is
+        raise pytest.UsageError(f"gate_results: given '{text}', expected a folder: {error}") from None

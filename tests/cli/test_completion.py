@@ -62,6 +62,10 @@ def bash(tmp_path: Path) -> Callable[[str], list[str]]:
         ("harness sweep --cross-device", ["--cross-device-op"]),
         ("harness sweep --strategy none,mir", ["none,mirrored"]),
         ("harness export latest --format windows-", ["windows-parquet"]),
+        ("harness report latest --overlay l", ["latest"]),
+        ("harness compare latest --along cross_d", ["cross_device_op"]),
+        ("harness compare latest --correction h", ["holm"]),
+        ("harness compare latest --format m", ["markdown"]),
         ("harness prepare digits files --with d", ["dask"]),
     ],
 )

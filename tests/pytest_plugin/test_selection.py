@@ -129,6 +129,9 @@ def test_the_fixture_without_the_mark_is_one_line_at_collection(suite: Suite) ->
         (("--gate-save", "feature/x"), "--gate-save: given 'feature/x', expected a name"),
         (("--gate-against", "main", "--gate-delta", "two"), "gate_delta: given 'two', expected a share"),
         (("--gate-against", "main", "--gate-max-blocks", "1"), "gate_max_blocks: given '1', expected a whole number"),
+        (("--gate-against", "main", "--gate-max-blocks", "1001"), "gate_max_blocks: given '1001', expected a whole"),
+        (("--gate-against", "main", "--gate-blocks", "1001"), "gate_blocks: given '1001', expected a whole number"),
+        (("--gate-save", "x", "--gate-results", "~nobody-of-that-name/r"), "gate_results: given '~nobody-of-that-name"),
         (("--gate-against", "main", "--gate-blocks", "x"), "gate_blocks: given 'x', expected a whole number"),
         (("--gate-against", "main", "--gate-delta", "9%", "--gate-epsilon", "1%"), "epsilon: given 0.01"),
     ],
@@ -165,6 +168,18 @@ def test_ini_keys_are_defaults_and_options_come_first(suite: Suite) -> None:
     assert (first.margins.delta, first.margins.epsilon, first.looks) == (0.02, 0.05, (5, 8))
     assert (second.margins.delta, second.looks) == (0.03, (3,))
     assert len(list((suite.pytester.path / "r").iterdir())) == 2
+
+
+@pytest.mark.parametrize("by_ini", [True, False])
+def test_a_folder_of_records_may_be_below_the_home_folder(
+    suite: Suite, by_ini: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(suite.pytester.path / "home"))
+    suite.write(gate_tests("same"))
+    suite.ini(*["gate_results = ~/gate"] * by_ini)
+    suite.against(*["--gate-results=~/gate"] * (not by_ini)).assert_outcomes(passed=1)
+    assert len(list((suite.pytester.path / "home" / "gate").iterdir())) == 1
+    assert not (suite.pytester.path / "~").exists()
 
 
 def test_so_many_blocks_in_any_case_are_one_look(suite: Suite) -> None:
