@@ -25,6 +25,12 @@ def check_revision(revision: str) -> None:
     Repository.around(Path.cwd(), FLAG).commit(revision)
 
 
+def same_code(revision: str) -> str:
+    """What is said where both sides are one commit, so that only noise can differ; else nothing."""
+    same = Repository.around(Path.cwd(), FLAG).is_at(revision)
+    return f"; both sides are {revision}, without changes" if same else ""
+
+
 def sides(cell: GateCell, revision: str) -> tuple[Side, Side]:
     """Side a is the revision, side b the working tree. UsageError where a revision could make no difference."""
     try:

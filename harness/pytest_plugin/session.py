@@ -110,7 +110,7 @@ class GateSession:
         cells = list(self._wanted().values())
         names = _names(cells)
         say = teller(self._config)
-        say(f"\ntraining gate: {self._announcement(cells, self._rules)}")
+        say(f"\ntraining gate: {self._announcement(cells, self._rules)}{self._without_changes()}")
         progress = progress_lines(self._config, say)
         if self._options.mode == "against":
             results = self._measure_against(cells, names, self._rules, progress)
@@ -155,6 +155,11 @@ class GateSession:
         to = {"against": f"against {self._options.against}", "baseline": f"against baseline {self._options.baseline}"}
         what = to.get(self._options.mode, f"for the baseline {self._options.save}")
         return f"measuring {count} {what}, at most {most} blocks each, about {duration(seconds)} if all are needed"
+
+    def _without_changes(self) -> str:
+        from harness.pytest_plugin.against import same_code
+
+        return same_code(self._options.against or "") if self._options.mode == "against" else ""
 
 
 def _names(cells: Sequence[GateCell]) -> dict[str, str]:

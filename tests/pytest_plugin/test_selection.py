@@ -8,6 +8,7 @@ import pytest
 
 from harness.spec.work import OwnStepCell
 from tests.pytest_plugin.conftest import LOADED, Suite, gate_tests, text_of
+from tests.run.repositories import Repo
 
 pytest_plugins = ["pytester"]
 USAGE = pytest.ExitCode.USAGE_ERROR
@@ -298,3 +299,13 @@ def test_a_step_beside_models_does_not_lengthen_their_names(suite: Suite) -> Non
     said = text_of(suite.against())
     assert re.search(r"test_same +none ×1 b64, steps:same +equivalent", said)
     assert re.search(r"test_own +steps:slow +slower", said)
+
+
+def test_two_sides_of_one_commit_are_told_before_they_are_measured(suite: Suite) -> None:
+    suite.write(gate_tests("same"))
+    told = "if all are needed; both sides are main, without changes"
+    assert told not in text_of(suite.against())
+    Repo(suite.pytester.path).commit({"note.txt": ""})
+    assert told in text_of(suite.against())
+    (suite.pytester.path / "steps.py").write_text("new = 1")
+    assert told not in text_of(suite.against())

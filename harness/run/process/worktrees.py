@@ -90,6 +90,10 @@ class Repository:
         unknown = self._git("ls-files", "--others", "--exclude-standard", "--", "*.py")
         return self.has_changes() or bool(unknown.stdout)
 
+    def is_at(self, revision: str) -> bool:
+        """Whether the working tree's code is that of `revision`. UsageError when that names no commit."""
+        return self.commit(revision) == self.commit("HEAD") and not self.has_other_code()
+
     def remarks(self, commit: str, revision: str) -> list[str]:
         """What a work tree of `commit` lacks, as sentences."""
         found = []
