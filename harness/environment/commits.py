@@ -14,7 +14,8 @@ from harness.visible import one_line
 
 MOST = 20
 """Commits that are named."""
-_HASH = re.compile(r"([0-9a-f]{40})(-dirty)?")
+_HASH = re.compile(r"([0-9a-f]{40})(-dirty|-unknown)?")
+_CHANGES = {"-dirty": "had changes that were not committed", "-unknown": "may have had changes that were not committed"}
 _LIMIT_S = 5
 
 
@@ -33,13 +34,14 @@ class Commits:
 def commits_between(before: str | None, after: str | None, folder: Path | None = None) -> Commits:
     """The commits that `after` has and `before` has not, as `git log` in `folder` tells; only reads.
 
-    The revisions come from records, so anything but a full hash, with or without `-dirty`, is never given to git.
+    The revisions come from records, so anything but a full hash, with a mark of `_CHANGES` or none, is never given it.
     """
     a, b = (_HASH.fullmatch(text or "") for text in (before, after))
     if a is None or b is None:
         return Commits(remark="the runs do not both say which commit they ran")
-    dirty = " and ".join(side for side, match in (("before", a), ("after", b)) if match[2])
-    remark = f"the run {dirty} had changes that were not committed" if dirty else None
+    sides = {mark: [side for side, match in (("before", a), ("after", b)) if match[2] == mark] for mark in _CHANGES}
+    told = [f"the run {' and '.join(of)} {_CHANGES[mark]}" for mark, of in sides.items() if of]
+    remark = "; ".join(told) or None
     if a[1] == b[1]:
         return Commits(remark=remark or "both ran the same commit")
     span = f"{a[1]}..{b[1]}"

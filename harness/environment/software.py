@@ -36,6 +36,8 @@ _VARIABLES = re.compile(
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|(?:^|_)KEYS?(?:_|$)")
 _NAMES_HOSTS = re.compile(r"TF_CONFIG|(TPU|HOROVOD)_.*(NAME|ADDR|ENDPOINT|PROJECT).*|NCCL_COMM_ID")
 _LONGEST_VALUE = 300
+LONGEST_LOOK_S = 10
+"""Seconds for git to see whether tracked files were changed."""
 
 
 def facts(root: Path = ROOT) -> Facts:
@@ -144,14 +146,24 @@ def container(root: Path = ROOT) -> str | None:
 
 
 def git_revision(folder: Path | None = None) -> str | None:
-    """The commit of the working folder, with `-dirty` when tracked files differ; None outside git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    """The commit of the working folder, None outside git; with `-dirty` when tracked files differ, and with `-unknown`
+    when there was no time to see whether they do."""
+    commit = _git(folder, 1, "rev-parse", "--verify", "--quiet", "HEAD")
+    if not commit:
+        return None
+    changed = _git(folder, LONGEST_LOOK_S, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-unknown" if changed is None else f"{commit}-dirty" if changed else commit
+
+
+def _git(folder: Path | None, seconds: float, *arguments: str) -> str | None:
+    """What it says, without white space around; None when there is no git, it fails, or it takes longer."""
     # Only reads: no lock is taken that would disturb a commit made at the same moment.
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
+    command = ["git", *arguments]
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1, check=False
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() or None
+    return None if done.returncode else done.stdout.strip()

@@ -37,6 +37,11 @@ def test_uncommitted_changes_are_said(repository: tuple[Path, list[str]]) -> Non
     found = commits_between(commits[0], f"{commits[1]}-dirty", folder)
     assert found.count == 1
     assert found.remark == "the run after had changes that were not committed"
+    unknown = commits_between(f"{commits[0]}-unknown", f"{commits[1]}-dirty", folder)
+    assert (unknown.count, unknown.remark) == (
+        1,
+        f"{found.remark}; the run before may have had changes that were not committed",
+    )
 
 
 def test_one_commit_twice_an_earlier_one_and_an_unknown_one_say_so(repository: tuple[Path, list[str]]) -> None:

@@ -223,7 +223,9 @@ def test_versions_come_from_metadata_and_a_missing_tensorflow_is_told(monkeypatc
     assert software.package_versions() == {"tensorflow": None}
 
 
-def test_the_revision_tells_a_changed_checkout_from_a_clean_one(tmp_path: Path) -> None:
+def test_the_revision_tells_a_changed_checkout_from_a_clean_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert software.git_revision(tmp_path) is None
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"]
     (tmp_path / "file").write_text("1")
@@ -234,6 +236,8 @@ def test_the_revision_tells_a_changed_checkout_from_a_clean_one(tmp_path: Path) 
     assert len(clean) == 40
     (tmp_path / "file").write_text("two")
     assert software.git_revision(tmp_path) == f"{clean}-dirty"
+    monkeypatch.setattr(software, "LONGEST_LOOK_S", 1e-9)
+    assert software.git_revision(tmp_path) == f"{clean}-unknown"
 
 
 def test_containers_are_known_by_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
