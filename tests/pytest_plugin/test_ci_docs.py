@@ -77,6 +77,8 @@ def test_workflows_run_what_is_expected() -> None:
         assert "--gate-against" in found
         assert "results/" in FILES[name]
     assert "fetch-depth: 0" in FILES["github-actions.yml"]
+    assert "if: ${{ always() }}" in FILES["github-actions.yml"].partition("upload-artifact")[2]
+    assert "cache-dependency-path" not in FILES["github-actions.yml"]  # files that a reader's repository may lack
     assert 'GIT_DEPTH: "0"' in FILES["gitlab-ci.yml"]
     for variable in ("INSTALL", "GATE_TESTS"):
         for text in FILES.values():
