@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PathName = str | os.PathLike[str]
 """A run: its folder, its id, the beginning of one, or `latest`."""
 Folder = str | os.PathLike[str]
-Share = float | str
+ShareOrText = float | str
 """A share as a number or, as on the command line, a text: 0.01, `1%`."""
 RESULTS = Path("results")
 """Where runs are looked for unless a folder is named."""
@@ -206,8 +206,8 @@ def ab(
     python_b: PathName | None = None,
     rev_a: str | None = None,
     rev_b: str | None = None,
-    delta: Share | None = None,
-    epsilon: Share | None = None,
+    delta: ShareOrText | None = None,
+    epsilon: ShareOrText | None = None,
     max_blocks: int | None = None,
     looks: Sequence[int] | None = None,
     time: float | None = None,
@@ -274,8 +274,8 @@ def compare(
     *,
     along: str | None = None,
     base: str | None = None,
-    delta: Share | None = None,
-    epsilon: Share | None = None,
+    delta: ShareOrText | None = None,
+    epsilon: ShareOrText | None = None,
     correction: str = "fdr",
     across_machines: bool = False,
     results: Folder = RESULTS,
@@ -340,7 +340,7 @@ def _plain(key: str, value: Any) -> Any:
         return [_plain(key, one) for one in value] if isinstance(value, Iterable) else value
 
 
-def _share(key: str, given: Share | None) -> float | None:
+def _share(key: str, given: ShareOrText | None) -> float | None:
     from harness.analysis.comparison.margins import parse_share
 
     return parse_share(key, given) if isinstance(given, str) else given

@@ -47,6 +47,8 @@ def fit(images: "tf.Tensor", input_shape: tuple[int, ...], dtype: str = FLOATS) 
 
 def type_for(dtype: str) -> str:
     """What images are given as to a model whose input is of this type. UsageError where it cannot hold 0 to 255."""
+    if dtype == FLOATS:
+        return FLOATS
     import tensorflow as tf
 
     wanted = tf.as_dtype(dtype)
