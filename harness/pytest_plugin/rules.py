@@ -35,13 +35,13 @@ class GateRules:
 
     @property
     def unknown_drift(self) -> Margins | None:
-        """The margins that a difference from a stored baseline must go beyond to be a failure, where neither a
-        validation nor a delta of the person's own allows for the machine's drift; None where delta is all."""
-        known = self.validation is not None and self.validation.knows_drift
-        if self.options.mode != "baseline" or self.options.delta is not None or known:
+        """The margins that a difference from a stored baseline must go beyond to be a failure, unless a delta of the
+        person's own allows for the machine's drift; None where delta is all. A validation tells what lies minutes
+        apart, and a baseline is of another day."""
+        if self.options.mode != "baseline" or self.options.delta is not None:
             return None
         delta = max(DRIFT, self.margins.delta)
-        return Margins(delta, max(delta, self.margins.epsilon), "this machine's drift is not known")
+        return Margins(delta, max(delta, self.margins.epsilon), "this machine's drift between days is not known")
 
     @property
     def most(self) -> int:

@@ -13,8 +13,8 @@ from harness.visible import one_line, plural, printable
 
 HEADINGS = ("test", "cell", "wall time", "CPU time an example", "trials")
 UNKNOWN_DRIFT = (
-    "how much this machine's speed drifts between two runs is not known: `python -m harness validate` measures it, "
-    "--gate-delta sets what counts, and --gate-against needs neither"
+    "how much this machine's speed drifts between the two runs is not known: --gate-delta sets what counts, and "
+    "--gate-against needs no such margin"
 )
 _NO_VERDICT = {
     "failed": "failed",

@@ -7,6 +7,8 @@ import pytest
 from harness.environment import facts
 from harness.record.manifest import RunManifest
 from harness.record.reading import list_runs
+from harness.record.validation import write_validation
+from tests.comparisons import validation
 from tests.pytest_plugin.conftest import Suite, gate_tests, text_of
 from tests.pytest_plugin.planted import TRUTHS, Truth
 
@@ -99,8 +101,17 @@ def test_a_little_slower_is_a_warning_while_nobody_knows_how_far_the_machine_dri
     result.assert_outcomes(passed=1)
     said = text_of(result)
     assert re.search(r"UndecidedGate: .*steps:slightly: slower by .*; not by more than 10 %, which may be the", said)
-    assert "`python -m harness validate` measures it, --gate-delta sets what counts" in said
+    assert "the two runs is not known: --gate-delta sets what counts, and --gate-against needs no such margin" in said
     suite.run("--gate-baseline", "main", "--gate-delta", "1%").assert_outcomes(failed=1)
+
+
+def test_what_a_validation_of_minutes_found_is_no_margin_for_a_baseline_of_another_day(suite: Suite) -> None:
+    saved(suite, "slightly", "slow")
+    (folder := suite.results / "validation").mkdir()
+    write_validation(folder, validation(paired=0.01, unpaired=0.02, machine_id=facts()["machine.id"]))
+    result = suite.run("--gate-baseline", "main")
+    result.assert_outcomes(passed=1, failed=1)
+    assert re.search(r"steps:slightly: slower by .*; not by more than 10 %, which may be the", text_of(result))
 
 
 def test_the_newest_run_of_a_name_counts(suite: Suite) -> None:

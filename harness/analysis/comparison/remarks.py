@@ -65,7 +65,7 @@ def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change], drift_kn
         remarks.append("The machines differ: a ratio compares them as much as anything else.")
     if same_machine and start_a and end_a and start_b and end_b and max(start_a, start_b) < min(end_a, end_b):
         remarks.append("The two runs overlapped in time on one machine: each disturbed the other.")
-    allowed = "that is what delta at the noise floor for sides at different times allows for"
+    allowed = "delta at the noise floor for sides at different times allows for minutes, not for days"
     if not drift_known:
         allowed = "how far that goes on this machine `python -m harness validate` finds out"
     apart = f" ({_duration(abs(start_b - start_a))} apart)" if start_a and start_b else ""
