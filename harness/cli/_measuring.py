@@ -62,14 +62,14 @@ def _say_matrix(matrix: Matrix, whole: Estimate) -> None:
 
 
 def measure(
-    sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str], limits: bool = False
+    sweep: Sweep, results: Path, quiet: bool, json_out: bool, command: Sequence[str], limits: bool, strict: bool
 ) -> int:
     """Run a new sweep, where `limits` after what the machine can do at most; returns the exit code."""
     progress = progress_for(quiet, json_out, results)
     matrix = asked_matrix(sweep)
     if limits:
         _measure_limits(results, quiet or json_out)
-    return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out)
+    return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out, strict)
 
 
 def _measure_limits(results: Path, quiet: bool) -> None:
@@ -85,14 +85,18 @@ def _measure_limits(results: Path, quiet: bool) -> None:
         print(f"what this machine can do at most: measured in {record.seconds:.0f} s, kept in {path}", file=sys.stderr)
 
 
-def resume(path: Path, quiet: bool, json_out: bool) -> int:
+def resume(path: Path, quiet: bool, json_out: bool, strict: bool) -> int:
     """Run what is missing of the run at `path`; returns the exit code."""
     resume_run("sweep", path, progress_for(quiet, json_out, path.parent))
-    return _tell(path, json_out)
+    return _tell(path, json_out, strict)
 
 
-def _tell(path: Path, json_out: bool) -> int:
-    """The answer in a few lines, or one JSON object. NothingMeasured where a finished run has no figure."""
+def _tell(path: Path, json_out: bool, strict: bool) -> int:
+    """The answer in a few lines, or one JSON object; 1 where a `strict` caller wants no cell to be lost.
+
+    NothingMeasured where a finished run has no figure.
+    """
+    from harness.analysis.comparison.result import LOST
     from harness.analysis.summary import summarise
     from harness.report.words.answer import answer_lines
     from harness.report.words.brief import brief_lines, where_kept
@@ -108,7 +112,7 @@ def _tell(path: Path, json_out: bool) -> int:
         print("\n".join([*brief_lines(summary), *where_kept(path)]))
     if (nothing := loaded.unmeasured) is not None:
         raise nothing
-    return 0
+    return int(strict and any(summary.counts.get(status) for status in LOST))
 
 
 def progress_for(quiet: bool, json_out: bool, results: Path | None = None) -> Progress:

@@ -23,17 +23,17 @@ def command(**given: Any) -> int:
     """Run the verb; `given` holds the flags by key."""
     flags = keys_given(given)
     results: Path = given["results"]
-    earlier = run_to_resume(given)
+    earlier = run_to_resume(given, "strict")
     from harness.cli import _measuring as measuring
 
     if earlier is not None:
-        return measuring.resume(earlier, quiet=given["quiet"], json_out=given["json"])
+        return measuring.resume(earlier, quiet=given["quiet"], json_out=given["json"], strict=given["strict"])
     values, source = read_values(given["spec"], flags)
     sweep = sweep_from(values, source)
     if given["dry_run"]:
         return measuring.dry_run(sweep, given["json"])
-    told = {"quiet": given["quiet"], "json_out": given["json"], "limits": given["limits"]}
-    return measuring.measure(sweep, results, command=sys.argv, **told)
+    told = {key: given[key] for key in ("quiet", "limits", "strict")}
+    return measuring.measure(sweep, results, command=sys.argv, json_out=given["json"], **told)
 
 
 COMMAND = with_names(told_names)
@@ -44,6 +44,7 @@ FLAGS = [
     resume_option("Run only what a run still misses.", "sweep"),
     option("dry_run", bool, "Print the matrix, the order and an estimate.", False),
     option("limits", bool, "First measure again what this machine can do at most, which the report has.", False),
+    option("strict", bool, "Exit with 1 where a cell is wrong, crashes, hangs or runs out of memory.", False),
     option("quiet", bool, "Print the answer only.", False),
     option("json", bool, "Print one JSON object.", False),
 ]

@@ -14,7 +14,10 @@ from harness.cli import GROUPS
 from harness.environment import usable_cores
 from harness.record import RunStore
 from harness.run.launchers import launchers
+from tests.comparisons import as_run
+from tests.comparisons import stored as stored_run
 from tests.record.examples import RUN_ID, manifest, trial
+from tests.synthetic import make_run
 
 Run = Callable[..., tuple[int, str, str]]
 ELSEWHERE = sorted(name for name, launcher in launchers().items() if launcher.elsewhere)
@@ -340,3 +343,17 @@ def test_a_list_says_how_many_trials_are_unproved(harness: Run, stored: Path) ->
     records.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in (one, two)))
     assert "2 of 2 trials, 1 unproved  " in harness("list")[1]
     assert json.loads(harness("list", "--json")[1])[0]["unproved"] == 1
+
+
+@pytest.mark.parametrize(("faults", "code"), [(True, 1), (False, 0)])
+def test_a_strict_sweep_with_a_wrong_cell_is_exit_code_one_and_all_is_said_and_kept(
+    harness: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: bool, code: int
+) -> None:
+    found, trials = make_run(faults=faults)
+    assert any(trial.status == "wrong_result" for trial in trials) is faults
+    kept = stored_run(as_run(found, trials, "swept"), tmp_path / "results")
+    monkeypatch.setattr("harness.cli._measuring.measure_matrix", lambda *_: kept)
+    loose, strict = (harness("sweep", "--replicas", "1", *asked) for asked in ([], ["--strict"]))
+    assert (loose[0], strict[0]) == (0, code)
+    assert loose[1:] == strict[1:]
+    assert harness("sweep", "--resume", "swept", "--strict")[0] == code
