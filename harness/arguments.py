@@ -56,7 +56,7 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "bool": (lambda value: isinstance(value, bool), "True or False"),
     "int": (_is_count, "a whole number of 64 bits at most"),
     "float": (is_number, "a finite number"),
-    "Share": (lambda value: is_number(value) or is_text(value), "a share such as 0.01 or '1%'"),
+    "ShareOrText": (lambda value: is_number(value) or is_text(value), "a share such as 0.01 or '1%'"),
     "Sequence[int]": (
         lambda value: isinstance(value, Sequence) and all(map(_is_count, value)),
         "whole numbers such as (5, 8, 12)",

@@ -18,7 +18,7 @@ WRONG = {
     "bool": (1, "yes", None),
     "int": (True, 2.0, "2", 10**5000),
     "float": (True, "0.1", float("nan"), float("inf"), 10**400),
-    "Share": (True, "1 in 100", "100%", float("nan"), float("inf"), 10**400, b"1%", [0.01]),
+    "ShareOrText": (True, "1 in 100", "100%", float("nan"), float("inf"), 10**400, b"1%", [0.01]),
     "collections.abc.Callable[~P, ~R]": (5, "train"),
     "Sequence[int]": (5, "5,8", [5, "8"], [10**5000]),
     "Mapping[str, Any]": ("nope.toml", ["replicas=2"], {3: 2}),

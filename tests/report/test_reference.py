@@ -71,7 +71,7 @@ DIGESTS = {
     "github-action-smaller": "48fd2553d14d6cb8",
     "json": "569c9dab361b1c07",
     "markdown": "221eadef14d38c63",
-    "pytest-benchmark": "7fd2dc127793ec23",
+    "pytest-benchmark": "9aa13ce8496a35a6",
     "windows": "eb25ef44a5f39396",
 }
 

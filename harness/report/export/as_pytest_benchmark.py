@@ -36,8 +36,10 @@ class _PytestBenchmark:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         cells = measured_cells(summary, self.name)
-        names = names_of([cell.trials.cell for cell in summary.cells])
-        name_of = dict(zip((cell.cell_id for cell in summary.cells), names, strict=True))
+        every = [cell.trials.cell for cell in summary.cells]
+        asked = [cell for cell in every if cell.cell_id not in run.manifest.base_cell_ids]
+        # the suite names the cells of its spec among themselves, without base cases that a sweep adds
+        name_of = {cell.cell_id: name for of in (every, asked) for cell, name in zip(of, names_of(of), strict=True)}
         facts = run.manifest.facts
         commit, dirty, _ = str(facts.get("git.revision") or "").partition("-dirty")
         document = {

@@ -13,6 +13,7 @@ import asv.results
 import cmarkgfm
 import pytest
 
+from benchmarks.suite import read_spec
 from harness import cli
 from harness.analysis import summarise
 from harness.errors import HarnessError
@@ -21,7 +22,10 @@ from harness.report.export.as_markdown import LARGEST
 from harness.report.words.names import names_of
 from harness.spec.axes import TABLE
 from harness.spec.cell import Cell
-from tests.report.export.runs import COMMIT, REFERENCE, synthetic
+from harness.spec.expand import expand
+from harness.trial.engines import catalogue_of
+from tests.comparisons import sweep_run
+from tests.report.export.runs import COMMIT, REFERENCE, ROOT, synthetic
 from tests.synthetic import default_cells, make_cell
 
 
@@ -128,6 +132,17 @@ def test_pytest_benchmark_holds_a_run_of_the_suite_against_an_export(run: Simple
     said = run_tool(*tool, "--benchmark-compare=earlier.json", "--benchmark-columns=mean", folder=tmp_path)
     assert f"test_step[{name}] (NOW)" in said
     assert f"test_step[{name}] (earlie" in said
+
+
+def test_an_export_of_the_suites_spec_has_the_names_of_the_suites_tests() -> None:
+    sweep, tests = read_spec(ROOT / "benchmarks" / "suite.toml")
+    matrix = expand(sweep, catalogue_of())
+    added = sorted(matrix.added_base)
+    measured = sweep_run("suite", matrix.cells, faults=False, manifest={"base_cell_ids": added})
+    document = json.loads(exporters()["pytest-benchmark"].export(measured, None) or "")
+    names = [benchmark["name"] for benchmark in document["benchmarks"]]
+    assert {f"test_step[{name}]" for name in tests} < set(names)
+    assert len(set(names)) == len(names) == len(tests) + len(added)
 
 
 def test_statistics_of_pytest_benchmark_are_of_the_measured_windows(run: SimpleNamespace) -> None:
