@@ -138,8 +138,8 @@ def _origin(base: Run) -> str:
     revision, day = base.manifest.facts.get("git.revision"), base.manifest.created_utc[:10]
     if not isinstance(revision, str):
         return day
-    commit, _, dirty = revision.partition("-")
-    return f"{commit[:7]}{' with changes' if dirty else ''} of {day}"
+    commit, _, mark = revision.partition("-")
+    return f"{commit[:7]}{' with changes' if mark == 'dirty' else ' or changes of it' if mark else ''} of {day}"
 
 
 def _alone(name: str, run: Run | HarnessError, cell: GateCell, end: GateEnd, rules: GateRules) -> GateResult:

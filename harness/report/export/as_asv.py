@@ -67,9 +67,11 @@ class _Asv:
                 "format asv: asv keeps results by commit, and this run was not measured in a git checkout; "
                 "export csv instead"
             )
-        if commit.endswith("-dirty"):
+        commit, _, mark = commit.partition("-")
+        if mark:
+            had = "had" if mark == "dirty" else "may have had"
             raise HarnessError(
-                f"format asv: asv keeps results by commit, and this run's work tree had changes beyond {commit[:8]}; "
+                f"format asv: asv keeps results by commit, and this run's work tree {had} changes beyond {commit[:8]}; "
                 "commit them and measure again, or export csv"
             )
         summary = summarise(run.manifest, run.trials, run.rank_unproved)

@@ -41,14 +41,14 @@ class _PytestBenchmark:
         # the suite names the cells of its spec among themselves, without base cases that a sweep adds
         name_of = {cell.cell_id: name for of in (every, asked) for cell, name in zip(of, names_of(of), strict=True)}
         facts = run.manifest.facts
-        commit, dirty, _ = str(facts.get("git.revision") or "").partition("-dirty")
+        commit, _, mark = str(facts.get("git.revision") or "").partition("-")
         document = {
             "machine_info": _machine(facts),
             "commit_info": {
                 "id": commit or None,
                 "time": None,
                 "author_time": None,
-                "dirty": bool(dirty) if commit else None,
+                "dirty": mark == "dirty" if commit and mark != "unknown" else None,
                 "project": "harness",
                 "branch": None,
             },

@@ -286,8 +286,10 @@ def test_a_run_of_a_changed_working_tree_does_not_replace_that_of_its_commit_in_
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
 
 
-@pytest.mark.parametrize(("revision", "dirty"), [(COMMIT, False), (f"{COMMIT}-dirty", True)])
-def test_pytest_benchmark_has_the_commit_and_whether_there_were_changes(revision: str, dirty: bool) -> None:
+@pytest.mark.parametrize(
+    ("revision", "dirty"), [(COMMIT, False), (f"{COMMIT}-dirty", True), (f"{COMMIT}-unknown", None)]
+)
+def test_pytest_benchmark_has_the_commit_and_whether_there_were_changes(revision: str, dirty: bool | None) -> None:
     document = json.loads(exporters()["pytest-benchmark"].export(at_commit(synthetic(blocks=1), revision), None) or "")
     assert (document["commit_info"]["id"], document["commit_info"]["dirty"]) == (COMMIT, dirty)
 
