@@ -93,7 +93,7 @@ def test_what_is_measured_again_counts_though_a_clock_that_ran_ahead_has_named_a
         assert next(kept_limits(tmp_path / "results", MACHINE), None) == measured[-1]
 
 
-@pytest.mark.parametrize("change", [{"cpu_usable_cores": 4}, {"package_keras": "2.0"}], ids=["cores", "a package"])
+@pytest.mark.parametrize("change", [{"cpu_usable_cores": 4}, {"package_tensorflow": "2.0"}], ids=["cores", "a package"])
 def test_another_number_of_cores_or_another_version_measures_anew(
     harness: Run, measured: list[LimitsRecord], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:

@@ -35,7 +35,7 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    with RunStore.create(tmp_path / "results", manifest()) as store:
+    with RunStore.create(tmp_path / "results", manifest(status="finished")) as store:
         for block in range(40):
             store.append(trial(block, windows_count=100))
     return tmp_path

@@ -204,7 +204,7 @@ def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
         ("own_pairs:none", "^source: 'own_pairs:none' has no examples$"),
         (
             "own_pairs:several",
-            "^source: 'own_pairs:several' gives no target, several inputs .* train on it as it is",
+            "^source: 'own_pairs:several' gives no target, several inputs or targets, .* train on it as it is",
         ),
         (
             "own_pairs:batches",
