@@ -187,6 +187,13 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         yield started
 
 
+@pytest.fixture(scope="module")
+def shared_zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
+    """The same, one for all tests of a module."""
+    with preloaded(), Zygote() as started:
+        yield started
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     """A headless-capable Chromium. Without one the test is skipped, but on CI it fails: there it must run."""

@@ -51,9 +51,9 @@ OF_SERVERS: Mapping[PartName, PartWeights] = {
     "input": PARTS["input"],
     "pull": {WHOLE: 1, NO_PULL: -1},
     "push": {WHOLE: 1, NO_PUSH: -1},
-    "dispatch": {EMPTY: 1},
-    "contention": {FORWARD_BACKWARD: 1, ALONE: -1},
-    "compute": {ALONE: 1, EMPTY: -1},
+    "dispatch": PARTS["dispatch"],
+    "contention": PARTS["contention"],
+    "compute": PARTS["compute"],
 }
 """The same of an update that a worker makes to parameter servers; `ALONE` is shared by the workers there are."""
 WITHIN: Mapping[PartName, PartWeights] = {
@@ -83,7 +83,7 @@ def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     if family.alone is None:
         parts.pop("communication", None)
         del parts["contention"]
-        parts["compute"] = {FORWARD_BACKWARD: 1, EMPTY: -1}
+        parts["compute"] = IN_TRACE["compute"]
     elif family.at_once > 1:
         parts["contention"] = {FORWARD_BACKWARD: 1, ALONE: -1 / family.at_once}
         parts["compute"] = {ALONE: 1 / family.at_once, EMPTY: -1}

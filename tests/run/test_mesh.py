@@ -1,8 +1,7 @@
 """Real trials on meshes: the gate proves them as it proves every strategy, and what is wrong there is found."""
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,31 +17,24 @@ Trained = Callable[[str, str, str], TrialRecord]
 
 
 @pytest.fixture(scope="module")
-def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
-    """One for all of these tests."""
-    with preloaded(), Zygote() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def trained(zygote: Zygote) -> Trained:
+def trained(shared_zygote: Zygote) -> Trained:
     """The record of a model with an optimizer on a mesh: a trial is run once, however many look at it."""
 
     @functools.cache
     def record(mesh: str, model: str, optimizer: str) -> TrialRecord:
-        return measured(zygote, mesh, model, optimizer=optimizer)
+        return measured(shared_zygote, mesh, model, optimizer=optimizer)
 
     return record
 
 
-def measured(zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> TrialRecord:
+def measured(shared_zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) -> TrialRecord:
     """The record of a short trial on a mesh, with gradient descent where no optimizer is given."""
     from harness.run.turns.live import Ended
 
     replicas = Mesh.parse(mesh).batch
     plain = {"batch_size": 8, "global_batch_size": 8 * replicas, "data": "synthetic", "optimizer": "sgd"}
     of = cell(strategy="dtensor", mesh=mesh, replicas=replicas, model=model, **{**plain, **keys})
-    trial = live(zygote, of)
+    trial = live(shared_zygote, of)
     try:
         trial.start()
         trial.set_up()
@@ -79,9 +71,9 @@ def test_the_record_says_how_variables_lie_and_which_sums_ran(trained: Trained) 
     assert model.pack_bytes == [4 * 8 * 512]
 
 
-def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(zygote: Zygote) -> None:
-    right = measured(zygote, "batch:2", "tests.engines.tensorflow.planted_mesh:right_model")
-    wrong = measured(zygote, "batch:2", "tests.engines.tensorflow.planted_mesh:dropped_shard_model")
+def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(shared_zygote: Zygote) -> None:
+    right = measured(shared_zygote, "batch:2", "tests.engines.tensorflow.planted_mesh:right_model")
+    wrong = measured(shared_zygote, "batch:2", "tests.engines.tensorflow.planted_mesh:dropped_shard_model")
     assert (right.status, right.reason) == ("ok", None)
     assert wrong.status == "wrong_result"
     assert wrong.checks.reduction is True
@@ -105,13 +97,13 @@ def test_a_gradient_that_one_shard_of_the_batch_did_not_give_is_a_wrong_result(z
     ],
 )
 def test_what_has_no_layout_is_unsupported_with_the_reason(
-    zygote: Zygote, mesh: str, keys: dict[str, Any], says: str
+    shared_zygote: Zygote, mesh: str, keys: dict[str, Any], says: str
 ) -> None:
-    record = measured(zygote, mesh, **keys)
+    record = measured(shared_zygote, mesh, **keys)
     assert record.status == "unsupported"
     assert says in str(record.reason)
 
 
-def test_mixed_bfloat16_runs_on_a_mesh(zygote: Zygote) -> None:
-    record = measured(zygote, "batch:2,model:2", precision="mixed_bfloat16")
+def test_mixed_bfloat16_runs_on_a_mesh(shared_zygote: Zygote) -> None:
+    record = measured(shared_zygote, "batch:2,model:2", precision="mixed_bfloat16")
     assert (record.status, record.reason) == ("ok", None)

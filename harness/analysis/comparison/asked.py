@@ -38,7 +38,7 @@ class ComparisonAsked:
                 raise UsageError(
                     f"{name}: '{run.path.name}' is a run of {kind.verb}, which has no throughput to compare"
                 )
-        validation = validation_of_one_machine(a, b, results)
+        validation = known_validation(results, a, *([] if b is None else [b]))
         if b is None and self.along is None:
             if not a.manifest.what.kind.own_verdict:
                 raise UsageError(no_second)
@@ -54,11 +54,13 @@ class ComparisonAsked:
         return compare_along(a, self.along, margins, base=self.base, correction=self.correction, validation=validation)
 
     def _margins(self, validation: ValidationRecord | None, unpaired: bool) -> Margins:
-        given, own = (self.delta, self.epsilon), self.of_ones_own
-        return choose_margins(validation, unpaired=unpaired, delta=given[0], epsilon=given[1], of_ones_own=own)
+        return choose_margins(
+            validation, unpaired=unpaired, delta=self.delta, epsilon=self.epsilon, of_ones_own=self.of_ones_own
+        )
 
 
-def validation_of_one_machine(a: Run, b: Run | None, results: Path) -> ValidationRecord | None:
-    """That of the machine that measured; a noise floor of one machine says nothing of two."""
-    machines = {run.manifest.facts.get("machine.id") for run in (a, b) if run is not None}
+def known_validation(results: Path, *runs: Run) -> ValidationRecord | None:
+    """The newest validation in `results` of the machine that measured the runs; a noise floor of one machine says
+    nothing of two."""
+    machines = {run.manifest.facts.get("machine.id") for run in runs}
     return find_validation(results, machines.pop() if len(machines) == 1 else None)

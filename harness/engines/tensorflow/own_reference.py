@@ -21,6 +21,7 @@ from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.own_draws import drawn_otherwise
 from harness.engines.tensorflow.own_sight import OF_SEVERAL, LossesAndState, Optimizers, PlantedGradients, furthest
+from harness.engines.tensorflow.reference.arithmetic import OF_LAYERS
 from harness.errors import Unprovable, UsageError
 from harness.protocol.messages import Request
 from harness.record.checks import FAULTS
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 LIMIT_S = 60.0
 """Uncompiled steps of a large model are slow; beyond this the comparison is not made, nor a fault tried."""
-_COARSE = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-"""Policies by the type that they compute in."""
 _SLOW = f"the step run uncompiled gave no loss within {LIMIT_S:g} s"
 
 
@@ -218,7 +217,7 @@ def _coarsest_precision() -> str:
 
     layers = [found for found in gc.get_objects() if issubclass(type(found), keras.Layer)]
     types = {keras.config.dtype_policy().compute_dtype, *(getattr(layer, "compute_dtype", None) for layer in layers)}
-    names = [name for kind, name in _COARSE.items() if kind in types]
+    names = [name for kind, name in OF_LAYERS.items() if kind in types]
     return max(names, key=STATE_TOLERANCE.__getitem__, default=keras.config.dtype_policy().name)
 
 

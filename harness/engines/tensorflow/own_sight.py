@@ -6,11 +6,11 @@ size of a gradient, its moments do not. Faults are planted where every step of T
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.engines.tensorflow.reference.update import times_gradient
+from harness.engines.tensorflow.tapes import tapes_return
 from harness.trial.judgement import STATE_TOLERANCE, share_of_limit
 
 OF_SEVERAL = ("missing", "averaged")
@@ -78,21 +78,12 @@ class PlantedGradients:
     """The last gradients by replica and shapes."""
 
     def __enter__(self) -> "PlantedGradients":
-        import tensorflow as tf
-
-        self._original: Callable[..., Any] = tf.GradientTape.gradient
-        planted = self
-
-        def gradient(tape: Any, *args: Any, **kwargs: Any) -> Any:
-            return planted._wrong(planted._original(tape, *args, **kwargs))
-
-        tf.GradientTape.gradient = gradient
+        self._tapes = tapes_return(lambda asked, *args, **kwargs: self._wrong(asked(*args, **kwargs)))
+        self._tapes.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        import tensorflow as tf
-
-        tf.GradientTape.gradient = self._original
+        self._tapes.__exit__(None, None, None)
 
     def _wrong(self, gradients: Any) -> Any:
         import tensorflow as tf

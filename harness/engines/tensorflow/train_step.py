@@ -2,12 +2,13 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness.engines._keras.paced_fit import loss_in
 from harness.engines.tensorflow.own_training import has_its_own, own_training
 from harness.engines.tensorflow.structures import as_keras_takes
+from harness.engines.tensorflow.tapes import tapes_return
 from harness.engines.tensorflow.workloads import LossOfSeveral
 from harness.errors import Unsupported
 
@@ -106,21 +107,14 @@ def _not_taken_apart(does: str) -> NoReturn:
     raise Unsupported(f"the model's own train_step {does}, so that it is not known what its parts are")
 
 
-@contextlib.contextmanager
-def no_gradients() -> Iterator[None]:
+def no_gradients() -> contextlib.AbstractContextManager[None]:
     """While entered, what is traced gets zeros from every gradient tape, and goes forward alone."""
     import tensorflow as tf
 
-    asked = tf.GradientTape.gradient
-
-    def zeros(_tape: Any, _target: Any, sources: Any, *_: Any, **__: Any) -> Any:
+    def zeros(_asked: Any, _tape: Any, _target: Any, sources: Any, *_: Any, **__: Any) -> Any:
         return tf.nest.map_structure(tf.zeros_like, sources)
 
-    tf.GradientTape.gradient = zeros
-    try:
-        yield
-    finally:
-        tf.GradientTape.gradient = asked
+    return tapes_return(zeros)
 
 
 def own_replica_step(training: "Training", plant: "Planted") -> Callable[[Any, Any], Any]:

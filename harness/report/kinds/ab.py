@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
-from harness.report.kinds.base import OfSides, PageRequest, known_validation
+from harness.report.kinds.base import OfSides, PageRequest
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def comparison_of(run: Run, results: Path) -> "Comparison":
     """The decision of an `ab` run, by its own margins, with this machine's validation when there is one."""
     from harness.analysis.comparison import comparison_of_ab
+    from harness.analysis.comparison.asked import known_validation
 
-    return comparison_of_ab(run, validation=known_validation(run, results))
+    return comparison_of_ab(run, validation=known_validation(results, run))
 
 
 class _Ab(OfSides):

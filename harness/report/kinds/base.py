@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run, RunListing
-from harness.record.validation import ValidationRecord, find_validation
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -116,8 +115,3 @@ class OfSides(Presentation):
 
     def _command(self, run: Run) -> str:
         return f"`{self.by_side.format(run=run.path.name)}`"
-
-
-def known_validation(run: Run, results: Path) -> ValidationRecord | None:
-    """The newest validation in `results` of the machine that the run was measured on."""
-    return find_validation(results, run.manifest.facts.get("machine.id"))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, Presentation, known_validation
+from harness.report.kinds.base import PageRequest, Presentation
 
 if TYPE_CHECKING:
     from harness.report.comparison import Surface
@@ -21,6 +21,7 @@ class _Sweep(Presentation):
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
+        from harness.analysis.comparison.asked import known_validation
         from harness.analysis.limits import limits_of
         from harness.report.comparison.words import headline, verdict_sentences
         from harness.report.page.report import write_report
@@ -32,7 +33,7 @@ class _Sweep(Presentation):
             run.manifest,
             run.trials,
             request.target,
-            known_validation(run, request.results),
+            known_validation(request.results, run),
             against,
             run_folder=run.path,
             overlay=None if beside is None else overlay_of(beside),

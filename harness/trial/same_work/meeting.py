@@ -141,7 +141,7 @@ def _towards_others(member: Membership) -> str:
         with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as way:
             way.connect(address)  # of a datagram socket: nothing is sent
             found.append(str(way.getsockname()[0]))
-    seen = (own for own in found if not ipaddress.ip_address(own).is_loopback)
+    seen = (own for own in found if not _is_loopback(own))
     return next(seen, next(iter(found), ""))
 
 

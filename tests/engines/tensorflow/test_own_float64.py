@@ -1,7 +1,5 @@
 """Models of float64 are proved as those of float32 are; gradients of two types by what a cell without it is told."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -19,13 +17,6 @@ SERVED = {**ALONE, "strategy": "parameter_server", "workers": 1, "ps": 1}
 EACH_BY_ITSELF = {"packing": "bytes_per_pack=1"}
 
 
-@pytest.fixture(scope="module")
-def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
-    """One for all of these tests."""
-    with preloaded(), Zygote() as started:
-        yield started
-
-
 @pytest.mark.parametrize(
     ("model", "keys"),
     [
@@ -40,16 +31,16 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         ("model_of_two_types", SERVED),
     ],
 )
-def test_layers_of_float64_pass_the_whole_gate(zygote: Zygote, model: str, keys: dict[str, Any]) -> None:
-    record = measured(zygote, model=f"{OWN}:{model}", data="synthetic", optimizer="sgd", **keys)
+def test_layers_of_float64_pass_the_whole_gate(shared_zygote: Zygote, model: str, keys: dict[str, Any]) -> None:
+    record = measured(shared_zygote, model=f"{OWN}:{model}", data="synthetic", optimizer="sgd", **keys)
     must_have_passed_the_whole_gate(record)
     must_know_its_sight(record)
 
 
 @pytest.mark.parametrize("keys", [MIRRORED, WORKERS])
 def test_gradients_of_two_types_in_one_pack_are_unsupported_and_the_reason_says_what_to_do(
-    zygote: Zygote, keys: dict[str, Any]
+    shared_zygote: Zygote, keys: dict[str, Any]
 ) -> None:
-    record = measured(zygote, model=f"{OWN}:model_of_two_types", data="synthetic", optimizer="sgd", **keys)
+    record = measured(shared_zygote, model=f"{OWN}:model_of_two_types", data="synthetic", optimizer="sgd", **keys)
     assert record.status == "unsupported"
     assert "--bytes-per-pack 1 takes each by itself" in str(record.reason)

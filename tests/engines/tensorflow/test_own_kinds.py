@@ -1,7 +1,5 @@
 """Models and data of a user's own that say little of their sizes, types or losses are trained and proved as others."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,6 @@ ASKED = [flag for flag in SMALL if not flag.startswith(("--model", "--data"))]
 FIT = {**MIRRORED, "loop": "fit"}
 
 
-@pytest.fixture(scope="module")
-def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
-    """One for all of these tests."""
-    with preloaded(), Zygote() as started:
-        yield started
-
-
 @pytest.mark.parametrize(
     ("model", "data", "keys"),
     [
@@ -44,9 +35,9 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
     ],
 )
 def test_what_the_data_or_the_models_own_step_say_is_not_asked_of_the_model(
-    zygote: Zygote, model: str, data: str, keys: dict[str, Any]
+    shared_zygote: Zygote, model: str, data: str, keys: dict[str, Any]
 ) -> None:
-    record = measured(zygote, windows=3, model=model, data=data, optimizer="sgd", **keys)
+    record = measured(shared_zygote, windows=3, model=model, data=data, optimizer="sgd", **keys)
     must_have_passed_the_whole_gate(record)
     must_know_its_sight(record)
 

@@ -1,7 +1,5 @@
 """Inputs and targets of a user's own that are several tensors are proved as one is, under each strategy."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -20,16 +18,9 @@ SERVED = {**ALONE, "strategy": "parameter_server", "workers": 1, "ps": 1}
 MESH = {**MIRRORED, "strategy": "dtensor", "mesh": "batch:2"}
 
 
-@pytest.fixture(scope="module")
-def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
-    """One for all of these tests."""
-    with preloaded(), Zygote() as started:
-        yield started
-
-
-def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
+def trained(shared_zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
     given = data if data == "synthetic" else f"{OWN}:{data}"
-    return measured(zygote, windows=3, model=f"{OWN}:{model}", data=given, optimizer="sgd", **keys)
+    return measured(shared_zygote, windows=3, model=f"{OWN}:{model}", data=given, optimizer="sgd", **keys)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +67,21 @@ def trained(zygote: Zygote, model: str, data: str, **keys: Any) -> Any:
     ],
 )
 def test_several_inputs_and_targets_pass_the_whole_gate(
-    zygote: Zygote, model: str, data: str, keys: dict[str, Any]
+    shared_zygote: Zygote, model: str, data: str, keys: dict[str, Any]
 ) -> None:
-    record = trained(zygote, model, data, **keys)
+    record = trained(shared_zygote, model, data, **keys)
     must_have_passed_the_whole_gate(record)
     must_know_its_sight(record)
 
 
-def test_where_keras_builds_a_compiled_loss_with_targets_inputs_alone_are_unsupported(zygote: Zygote) -> None:
-    record = trained(zygote, "rebuilder", "inputs_alone", **MIRRORED, loop="fit")
+def test_where_keras_builds_a_compiled_loss_with_targets_inputs_alone_are_unsupported(shared_zygote: Zygote) -> None:
+    record = trained(shared_zygote, "rebuilder", "inputs_alone", **MIRRORED, loop="fit")
     assert record.status == "unsupported"
     assert "loop 'fit': under a strategy Keras builds a compiled loss with targets, " in str(record.reason)
 
 
-def test_inputs_alone_are_refused_by_a_model_without_a_step_of_its_own(zygote: Zygote) -> None:
-    record = trained(zygote, "without_a_step", "inputs_alone", **ALONE)
+def test_inputs_alone_are_refused_by_a_model_without_a_step_of_its_own(shared_zygote: Zygote) -> None:
+    record = trained(shared_zygote, "without_a_step", "inputs_alone", **ALONE)
     assert record.status == "crashed"
     assert (
         f"data: '{OWN}:inputs_alone' gives examples that are no pairs, expected (input, target): only a model"
@@ -99,21 +90,21 @@ def test_inputs_alone_are_refused_by_a_model_without_a_step_of_its_own(zygote: Z
 
 
 @pytest.mark.parametrize("keys", [MIRRORED, OF_THREE, WORKERS])
-def test_a_replica_whose_gradient_is_left_out_is_a_wrong_result(zygote: Zygote, keys: dict[str, Any]) -> None:
-    record = trained(zygote, "left_out_model", "examples", **keys)
+def test_a_replica_whose_gradient_is_left_out_is_a_wrong_result(shared_zygote: Zygote, keys: dict[str, Any]) -> None:
+    record = trained(shared_zygote, "left_out_model", "examples", **keys)
     assert record.status == "wrong_result"
     assert record.checks.update is False
 
 
 @pytest.mark.parametrize("keys", [MIRRORED, OF_THREE])
-def test_an_input_that_another_replica_gets_is_a_wrong_result(zygote: Zygote, keys: dict[str, Any]) -> None:
-    record = trained(zygote, "misplaced_model", "examples", **keys)
+def test_an_input_that_another_replica_gets_is_a_wrong_result(shared_zygote: Zygote, keys: dict[str, Any]) -> None:
+    record = trained(shared_zygote, "misplaced_model", "examples", **keys)
     assert record.status == "wrong_result"
     assert record.checks.update is False
 
 
-def test_a_ragged_input_that_is_longer_than_the_model_takes_ends_the_trial_in_one_line(zygote: Zygote) -> None:
-    record = trained(zygote, "model_of_short_texts", "texts", **ALONE)
+def test_a_ragged_input_that_is_longer_than_the_model_takes_ends_the_trial_in_one_line(shared_zygote: Zygote) -> None:
+    record = trained(shared_zygote, "model_of_short_texts", "texts", **ALONE)
     assert record.status == "crashed"
     assert "the input words, of which the model takes at most (4,) (cut it in the data function), is: 5" in str(
         record.reason

@@ -6,7 +6,7 @@ from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.training import Training
 from harness.trial.judgement import STATE_TOLERANCE
 
-_OF_LAYERS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+OF_LAYERS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 """The arithmetic of a layer by the type that it computes in; others round less than float32's."""
 
 
@@ -31,6 +31,6 @@ def coarsest_arithmetic(training: Training) -> str:
     """That, or what one of the model's layers computes in by a policy of its own, whichever rounds most."""
     model = training.model
     model = model.template if isinstance(model, StatelessModel) else model
-    of_layers = (_OF_LAYERS.get(layer.compute_dtype) for layer in model._flatten_layers())
+    of_layers = (OF_LAYERS.get(layer.compute_dtype) for layer in model._flatten_layers())
     found = {arithmetic_of(training), *(name for name in of_layers if name)}
     return max(sorted(found), key=STATE_TOLERANCE.__getitem__)

@@ -14,6 +14,7 @@ from harness.engines.tensorflow.reference.lockstep import Lockstep
 from harness.engines.tensorflow.reference.update import SingleDevice, summed_gradient, times_gradient
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.structures import Batch
+from harness.engines.tensorflow.tapes import tapes_return
 from harness.engines.tensorflow.train_step import HandedOver, begin_loss_anew, compile_as_asked
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
@@ -218,15 +219,13 @@ class OwnTrainedDevice(SingleDevice):
         self._lockstep.refuse(f"{self._subject} {does}, so that the reference cannot make the same update")
 
 
-@contextlib.contextmanager
-def _times_tape(factor: float, weights: Sequence[Any]) -> Iterator[None]:
+def _times_tape(factor: float, weights: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
     """While entered, what every tape returns of `weights` is `factor` times as large."""
     import tensorflow as tf
 
-    asked = tf.GradientTape.gradient
     ours = {id(known) for weight in weights for known in (weight, weight.value)}
 
-    def gradient(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    def gradient(asked: Any, tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         found = asked(tape, target, sources, *args, **kwargs)
         scaled = [
             times_gradient(one, factor) if id(source) in ours else one
@@ -234,11 +233,7 @@ def _times_tape(factor: float, weights: Sequence[Any]) -> Iterator[None]:
         ]
         return tf.nest.pack_sequence_as(found, scaled)
 
-    tf.GradientTape.gradient = gradient
-    try:
-        yield
-    finally:
-        tf.GradientTape.gradient = asked
+    return tapes_return(gradient)
 
 
 def _total(of_each: "Sequence[Sequence[Array]]") -> "list[Array]":

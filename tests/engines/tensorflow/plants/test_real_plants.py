@@ -2,8 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,24 +20,17 @@ Ran = Callable[[str | None], TrialRecord]
 
 
 @pytest.fixture(scope="module")
-def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
-    """One for all of these tests."""
-    with preloaded(), Zygote() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def ran(zygote: Zygote) -> Ran:
+def ran(shared_zygote: Zygote) -> Ran:
     """The record of a trial with a plant of a kind, or with none: it is run once, however many look at it."""
 
     @functools.cache
     def record(kind: str | None) -> TrialRecord:
-        return trial_of(zygote, kind and Plant(kind=kind, share=0.5))
+        return trial_of(shared_zygote, kind and Plant(kind=kind, share=0.5))
 
     return record
 
 
-def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord:
+def trial_of(shared_zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord:
     """A trial of a few windows of the one cell that `keys` name."""
     values = {"strategy": "mirrored", "replicas": 2, "model": "mlp", "data": "synthetic", "batch_size": 256}
     values |= {"optimizer": "sgd"} | keys
@@ -46,7 +38,7 @@ def trial_of(zygote: Zygote, plant: Plant | None, **keys: object) -> TrialRecord
     matrix = expand(sweep, catalogue_of())
     cell: Cell = next(cell for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     request = request_for(cell, sweep, Path(), plant)
-    trial = LiveTrial(cell, Slot("planted", 0, "b0", 0, 1, "none"), zygote, request, 120.0, Interrupts())
+    trial = LiveTrial(cell, Slot("planted", 0, "b0", 0, 1, "none"), shared_zygote, request, 120.0, Interrupts())
     trial.start()
     with contextlib.suppress(Ended):
         trial.set_up()
@@ -81,8 +73,8 @@ def test_on_processors_the_program_is_the_one_without_it(ran: Ran) -> None:
     ],
 )
 def test_where_it_cannot_be_planted_the_trial_is_unsupported_and_says_why(
-    zygote: Zygote, kind: str, keys: dict[str, object], says: str
+    shared_zygote: Zygote, kind: str, keys: dict[str, object], says: str
 ) -> None:
-    record = trial_of(zygote, Plant(kind=kind, share=0.0001), **keys)
+    record = trial_of(shared_zygote, Plant(kind=kind, share=0.0001), **keys)
     assert record.status == "unsupported"
     assert says in (record.reason or "")

@@ -1,8 +1,5 @@
 """Every named model is proved on two replicas by a real trial, on the data that it has by default."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-
 import pytest
 
 from harness.engines.tensorflow.workloads import load_workload
@@ -11,13 +8,6 @@ from harness.trial.trial import ONE_BY_ONE
 from tests.run.process.test_cluster import measured
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zygote]:
-    """One for all of these tests."""
-    with preloaded(), Zygote() as started:
-        yield started
 
 
 @pytest.mark.parametrize(
@@ -36,10 +26,12 @@ def zygote(preloaded: Callable[[], AbstractContextManager[None]]) -> Iterator[Zy
         ("mlp", "linnerud", "sgd"),
     ],
 )
-def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: str, data: str, optimizer: str) -> None:
+def test_a_named_model_passes_the_gate_on_two_replicas(
+    shared_zygote: Zygote, model: str, data: str, optimizer: str
+) -> None:
     tokens = load_workload(model).traits.tokens
     keys = {"model": model, "data": data, "optimizer": optimizer, "tokens": tokens}
-    record = measured(zygote, windows=2, batch_size=8, global_batch_size=16, **keys)
+    record = measured(shared_zygote, windows=2, batch_size=8, global_batch_size=16, **keys)
     assert (record.status, record.reason) == ("ok", None)
     assert record.step_time_s is not None
     assert record.executed is not None
@@ -48,9 +40,11 @@ def test_a_named_model_passes_the_gate_on_two_replicas(zygote: Zygote, model: st
     assert min((record.checks.sight or {}).values()) > 10
 
 
-def test_a_network_that_amplifies_what_rounding_does_passes_and_its_updates_are_held_one_by_one(zygote: Zygote) -> None:
+def test_a_network_that_amplifies_what_rounding_does_passes_and_its_updates_are_held_one_by_one(
+    shared_zygote: Zygote,
+) -> None:
     keys = {"model": "tests.planted:amplifying_model", "data": "synthetic", "optimizer": "adam"}
-    record = measured(zygote, windows=2, batch_size=4, global_batch_size=8, **keys)
+    record = measured(shared_zygote, windows=2, batch_size=4, global_batch_size=8, **keys)
     assert (record.status, record.reason) == ("ok", None)
     assert record.checks.detail["update"] == ONE_BY_ONE
     assert set(record.checks.sight or {}) == {"missing", "averaged", "doubled", "delayed"}

@@ -1,0 +1,95 @@
+"""What carries a collective's bytes at most, beside the bandwidth that it had: memory, TCP, an emulated network."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.analysis import summarise
+from harness.analysis.collectives import collective_groups
+from harness.analysis.limits import BusLimit, bus_limit
+from harness.record import Run
+from harness.record.cluster import NetworkRecord
+from harness.record.limits import Limit, LimitsRecord
+from harness.report.figures import collective_figure
+from harness.report.page.report import page_of
+from harness.report.page.sections.base import PageSource
+from tests.report.test_collectives import BETWEEN, RING, in_three_sizes
+from tests.report.test_quantities import run_of
+from tests.report.test_roofline import known
+
+
+def of_the_limit(made: Run, limits: LimitsRecord | None) -> set[str]:
+    """What the picture on a run's page says of the limit."""
+    source = PageSource(made.manifest, made.trials, summarise(made.manifest, made.trials), limits=limits)
+    return set(re.findall(r"Dotted: at most [^<]*? can do\.", page_of(source)))
+
+
+def test_beside_the_bandwidth_is_what_it_comes_to_at_most_where_that_was_measured(tmp_path: Path) -> None:
+    made = run_of(in_three_sizes(RING), tmp_path)
+    assert of_the_limit(made, None) == set()
+    assert of_the_limit(made, known()) == {"Dotted: at most 20.0 GB/s, what memory can do."}
+    [group] = collective_groups(summarise(made.manifest, made.trials))
+    drawn = collective_figure(group, "figure", bus_limit([one.summary for one in group.figures], known()))
+    assert drawn is not None
+    assert "limit: memory" in drawn.svg
+    assert {row["busbw_limit_bytes_per_s"] for row in drawn.data} == {2e10}
+
+
+@pytest.mark.parametrize(
+    ("collective", "replicas", "most"),
+    [
+        ("all_reduce", 2, 6e10 / 3),
+        ("all_reduce", 3, 6e10 * (4 / 3) / 4),
+        ("reduce_scatter", 2, 6e10 * (1 / 2) / 3),
+        ("all_gather", 3, 6e10 * (2 / 3) / 2),
+    ],
+)
+def test_in_memory_each_buffer_is_read_and_a_result_is_written(
+    collective: str, replicas: int, most: float, tmp_path: Path
+) -> None:
+    of = RING.model_copy(update={"collective": collective, "replicas": replicas})
+    made = run_of([of], tmp_path)
+    [cell] = summarise(made.manifest, made.trials).cells
+    found = bus_limit([cell], known())
+    assert found is not None
+    assert found.bytes_per_s == pytest.approx(most)
+
+
+def test_a_broadcast_in_shared_memory_need_move_nothing_and_has_no_limit(tmp_path: Path) -> None:
+    made = run_of([RING.model_copy(update={"collective": "broadcast"})], tmp_path)
+    assert bus_limit(summarise(made.manifest, made.trials).cells, known()) is None
+
+
+def test_the_limit_over_an_emulated_network_is_the_links_and_the_hosts_of_a_launcher_have_another_machines(
+    tmp_path: Path,
+) -> None:
+    over = BETWEEN.model_copy(update={"workers": 2, "replicas": 1, "network": "rate=1gbit"})
+    made = run_of(in_three_sizes(over), tmp_path)
+    [group] = collective_groups(summarise(made.manifest, made.trials))
+    cells = [one.summary for one in group.figures]
+    assert bus_limit(cells, known()) is None, "nobody measured the network"
+    link = NetworkRecord(round_trip_s=1e-3, bandwidth_bits_per_s=9.6e8, congestion_control="bbr")
+    measured = [replace(cell, trials=replace(cell.trials, network=link)) for cell in cells]
+    assert bus_limit(measured, known()) == BusLimit("the network", 1.2e8)
+    [group] = collective_groups(
+        summarise((here := run_of(in_three_sizes(RING), tmp_path / "one")).manifest, here.trials)
+    )
+    assert bus_limit([one.summary for one in group.figures], known(), "slurm") is None
+
+
+def test_between_the_processes_of_one_machine_it_is_what_one_sends_another_where_that_was_measured(
+    tmp_path: Path,
+) -> None:
+    between = BETWEEN.model_copy(update={"workers": 2, "replicas": 1, "network": ""})
+    made = run_of(in_three_sizes(between), tmp_path)
+    [group] = collective_groups(summarise(made.manifest, made.trials))
+    cells = [one.summary for one in group.figures]
+    assert bus_limit(cells, known()) == BusLimit("memory", 2e10), "an earlier version measured no more"
+    sent = Limit(
+        quantity="between_processes", type="bytes", device="cpu", threads=2, rates=[4e9, 3e9], sizes=[1, 1],
+        repetitions=[3, 3],
+    )  # fmt: skip
+    limits = known().model_copy(update={"limits": [*known().limits, sent]})
+    assert bus_limit(cells, limits) == BusLimit("TCP between processes", 4e9)
