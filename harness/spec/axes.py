@@ -287,7 +287,7 @@ class Axes(BaseModel):
     intra_op_threads: Annotated[Whole, Axis(
         works=(*COLLECTIVES, *FEEDING),
         one_update="they change how sums round, which the comparison allows for",
-        help="TensorFlow's intra-op threads; 0 is 1 on virtual-cpu, else TensorFlow's choice", asked=(0,),
+        help="the engine's intra-op threads; 0 is 1 on virtual-cpu, else the engine's choice", asked=(0,),
         value=Natural, competes=True, of_own_step=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0

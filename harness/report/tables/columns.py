@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.record.checks import FAULTS
+from harness.record.checks import FAULTS, GateName
 from harness.report.values import value_at
 from harness.report.words.text import IN_THESE_MINUTES
 from harness.spec.cell import TrainingCell
@@ -108,7 +108,7 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("windows.steps_per_window", "count", "", "steps of a window"),
     Column("windows.sync_seconds", "number", "s", "median cost of one synchronisation"),
     Column("windows.waiting_cpu_seconds", "number", "s", "processor time used while others had the turn"),
-    Column("checks.gate", "category", "", "full, own_step or collective"),
+    Column("checks.gate", "category", "", f"which checks there are: {', '.join(typing.get_args(GateName))}"),
     Column("checks.reduction", "flag", "", "the exact sum on every replica"),
     Column("checks.update", "flag", "", "the update of a single device"),
     Column("checks.replicas_agree", "flag", "", "variables are identical on every replica"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from harness.record.checks import Checks
 from harness.record.manifest import RunManifest
 from harness.record.trial import Executed, Phases, Resources, TrialRecord
 from harness.report.page.trials.command import repeat_commands
@@ -28,7 +29,7 @@ _NUMBERS: dict[str, Callable[[TrialRecord], float | None]] = {
     "update_error": lambda trial: trial.checks.update_error,
 }
 _Part = TypeVar("_Part", Executed, Resources)
-_CHECKS = ("gate", "reduction", "update", "replicas_agree", "loss_finite", "losses_agree", "own_check")
+_CHECKS = ("gate", *(name for name, field in Checks.model_fields.items() if field.annotation == bool | None))
 
 
 def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str, Any]:

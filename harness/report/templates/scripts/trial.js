@@ -11,7 +11,10 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
   const CHECKS = {
     reduction: "the sum over replicas is exact", update: "one step gives the reference's weights",
     replicas_agree: "replicas agree afterwards", loss_finite: "the loss is finite",
+    late: "what was proved at first holds after the last window", loss: "the loss is the mean over the global batch",
     losses_agree: "losses are those of the step uncompiled", own_check: "the step's own check",
+    batches: "batches have the size, shapes and types asked for", examples: "a pass has each example once, unchanged",
+    order: "examples come in the order of the seed",
   };
   const cell = cellOf(i);
   const heading = (words) => element("h3", {}, words);

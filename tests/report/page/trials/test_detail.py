@@ -1,14 +1,18 @@
 """What a page holds of single trials: everything up to a size, then the ones to look at first, and it says so."""
 
 import base64
+import importlib.resources
 import json
+import re
 import zlib
 from typing import Any
 
 import pytest
 
+from harness.record.checks import Checks
 from harness.record.trial import TrialRecord
 from harness.report.page.trials import trials_section
+from harness.report.page.trials.columns import columns_of
 from harness.report.page.trials.detail import GRAIN, PER_CHUNK, details_of
 from harness.report.page.trials.encoding import packed, rounded
 from tests.synthetic import default_cells, make_cell, make_run
@@ -48,6 +52,17 @@ def test_rounds_that_are_not_in_a_row_and_workers_are_kept() -> None:
     detail = unpacked_all(details_of(trials).chunks)[0]["w"]
     assert detail["r"] == [2 * number for number in range(15)]
     assert detail["k"] == [detail["s"], detail["s"]]
+
+
+def test_every_check_that_passes_or_fails_is_on_the_page_of_a_trial_in_words() -> None:
+    _, trials = make_run([make_cell()], blocks=1, faults=False)
+    columns = columns_of(trials, [make_cell()])["coded"]["checks"]["names"]
+    judged = {name for name, field in Checks.model_fields.items() if field.annotation == bool | None}
+    assert {"late", "loss", "batches", "examples", "order"} < judged
+    assert {*columns} == judged | {"gate"}
+    script = (importlib.resources.files("harness.report") / "templates/scripts/trial.js").read_text("utf-8")
+    [table] = re.findall(r"const CHECKS = \{(.*?)\};", script, re.DOTALL)
+    assert {*re.findall(r"(\w+): \"", table)} == judged
 
 
 def test_over_the_budget_those_that_did_not_end_well_come_first_then_block_after_block() -> None:
