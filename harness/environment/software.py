@@ -162,7 +162,15 @@ def _git(folder: Path | None, seconds: float, *arguments: str) -> str | None:
     command = ["git", *arguments]
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # names of files that it prints may be no UTF-8
+            timeout=seconds,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -52,13 +52,16 @@ _REMEDIES = {
 def storage_error(action: str, path: Path, error: OSError, run: Path | None = None) -> StorageError:
     """`cannot ACTION 'PATH': REASON; REMEDY`, for a fault that the operating system reported.
 
-    With `run`, a run that holds trials already, the remedy is to resume it once the fault is mended.
+    With `run`, a run that holds trials already, the remedy is to resume it once the fault is mended. What cannot be
+    read would not be found in another place.
     """
     taken = no_folder(path) if isinstance(error, (FileExistsError, NotADirectoryError)) else ""
     reason = taken or error.strerror or (os.strerror(error.errno) if error.errno else str(error))
     remedy = _REMEDIES.get(error.errno or 0, "check the disk")
     text = f"cannot {action} '{path}': {reason}; {remedy}"
-    return StorageError(text, run.name) if run else StorageError(f"{text}, or choose another place with --results DIR")
+    if run:
+        return StorageError(text, run.name)
+    return StorageError(text if action == "read" else f"{text}, or choose another place with --results DIR")
 
 
 @contextlib.contextmanager

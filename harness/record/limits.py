@@ -114,7 +114,8 @@ def keep_sheet(
     """
     at = datetime.fromisoformat(record.created_utc).astimezone(UTC).replace(microsecond=0)
     if after is not None and at <= after:
-        at = after + timedelta(seconds=1)
+        with contextlib.suppress(OverflowError):  # a copy that is named after the last second there can be
+            at = after + timedelta(seconds=1)
     path = results / f"{record.sheet}-{record.machine_id}-{at:{_TIME}}.json"
     files = {path: to_json(record, indent=1) + b"\n"}
     if page:

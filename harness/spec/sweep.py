@@ -224,6 +224,7 @@ LARGEST_SPEC = 2**20
 """Bytes of a spec; the largest in benchmarks/ has two thousand."""
 MOST_DOTS = 48
 """Within a key. Reading one takes as long as their number squared."""
+_KEY = re.compile(r"[ \t]*([A-Za-z0-9_-]+)[ \t]*=")
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?""")
 _LONG_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_DOTS + 1}}}")
 TYPES = {"int": "a whole number", "float": "a number", "string": "a text", "bool": "true or false"}
@@ -270,6 +271,11 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
             raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
+    if sweep.window >= sweep.timeout:
+        raise UsageError(
+            f"{source}: window: given {sweep.window:g} s, expected less than timeout ({sweep.timeout:g} s), after "
+            "which a trial without a sign of life is ended"
+        )
     if sweep.time and sweep.half_width:
         raise UsageError(f"{source}: time: a sweep with half_width is as long as its spread asks for; leave one out")
     sweep = _of_own_step(_of_work(sweep, values, source), values, source)
@@ -304,6 +310,8 @@ def load_sweep(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        if "overwrite" in str(error) and (twice := _key_given_twice(text)):
+            raise UsageError(f"SPEC: '{path}': {twice}: is given twice; keep one of them") from None
         raise UsageError(f"SPEC: '{path}' is not valid TOML: {error}") from None
     except ValueError:  # of a whole number that Python does not read: it has too many digits
         raise UsageError(f"SPEC: '{path}': {_longest_number_key(text)}: has too many digits") from None
@@ -319,6 +327,26 @@ def raw_keys(spec: Path | None, keys: Mapping[str, Any]) -> tuple[dict[str, Any]
     if spec is None and not keys:
         spec = DEFAULT_SPEC
     return {**({} if spec is None else load_sweep(spec)), **keys}, "sweep" if spec is None else str(spec)
+
+
+def _key_given_twice(text: str) -> str | None:
+    """The first key that stands at the beginning of two lines, where the spec is valid up to the second of them."""
+    lines, seen = text.splitlines(), set()
+    for number, line in enumerate(lines):
+        if (key := _KEY.match(line)) is None:
+            continue
+        if key[1] in seen and _is_valid(lines[:number]):
+            return key[1]
+        seen.add(key[1])
+    return None
+
+
+def _is_valid(lines: Sequence[str]) -> bool:
+    try:
+        tomllib.loads("\n".join(lines))
+    except ValueError:
+        return False
+    return True
 
 
 def _deepest_key(text: str) -> str:

@@ -93,6 +93,14 @@ def test_what_is_measured_again_counts_though_a_clock_that_ran_ahead_has_named_a
         assert next(kept_limits(tmp_path / "results", MACHINE), None) == measured[-1]
 
 
+@pytest.mark.usefixtures("measured")
+def test_what_was_measured_is_kept_beside_a_copy_of_the_last_second_there_can_be(harness: Run, tmp_path: Path) -> None:
+    make_place(tmp_path / "results")
+    (tmp_path / "results" / f"limits-{MACHINE}-99991231T235959Z.json").touch()
+    assert harness("doctor", "--limits", "--again")[0] == 0
+    assert len([*(tmp_path / "results").glob("limits-*.json")]) == 2
+
+
 @pytest.mark.parametrize("change", [{"cpu_usable_cores": 4}, {"package_tensorflow": "2.0"}], ids=["cores", "a package"])
 def test_another_number_of_cores_or_another_version_measures_anew(
     harness: Run, measured: list[LimitsRecord], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]

@@ -287,3 +287,15 @@ def test_a_damaged_compressed_record_is_one_line_with_its_name(harness: Run, sto
     code, _, error = harness(verb, *runs)
     assert (code, error.count("\n")) == (4, 1)
     assert "trials.jsonl.gz': it is a damaged gzip file" in error
+
+
+def test_a_page_is_written_though_somebody_has_removed_the_working_folder(
+    harness: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code, _, error = harness("report", str(ROOT / "results" / "own"), "--output", str(tmp_path / "page.html"))
+    assert (code, error) == (0, "")
+    assert (tmp_path / "page.html").is_file()

@@ -236,6 +236,11 @@ def test_the_revision_tells_a_changed_checkout_from_a_clean_one(
     assert len(clean) == 40
     (tmp_path / "file").write_text("two")
     assert software.git_revision(tmp_path) == f"{clean}-dirty"
+    named = os.fsencode(tmp_path) + b"/no utf-8 \xff"
+    Path(os.fsdecode(named)).touch()
+    for arguments in (["config", "core.quotepath", "off"], ["add", "--all"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    assert software.git_revision(tmp_path) == f"{clean}-dirty"
     monkeypatch.setattr(software, "LONGEST_LOOK_S", 1e-9)
     assert software.git_revision(tmp_path) == f"{clean}-unknown"
 

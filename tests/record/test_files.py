@@ -1,5 +1,6 @@
 """What is read of a file and what may be written to, told by the file alone."""
 
+import errno
 import os
 import secrets
 import socket
@@ -15,7 +16,7 @@ from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record import RunStore, load_run
 from harness.record.fault_log import load_faults
-from harness.record.files import is_setting, replace_file
+from harness.record.files import is_setting, reading, replace_file, storage_error
 from tests.record.examples import manifest, trial
 
 KERNEL = (
@@ -154,3 +155,10 @@ def test_an_output_has_the_mode_of_what_it_replaces(tmp_path: Path, mode: int) -
 def test_an_output_may_have_any_name_that_the_disk_takes(tmp_path: Path) -> None:
     replace_file(tmp_path / ("a" * 255), b"data")
     assert [path.name for path in tmp_path.iterdir()] == ["a" * 255]
+
+
+def test_another_place_is_a_remedy_of_what_cannot_be_written_and_not_of_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StorageError) as caught, reading(tmp_path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+    assert str(caught.value) == f"cannot read '{tmp_path}': Permission denied; get permission for it"
+    assert str(storage_error("write", tmp_path, OSError(errno.EACCES, "Permission denied"))).endswith("--results DIR")

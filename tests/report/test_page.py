@@ -14,7 +14,9 @@ from harness.errors import StorageError
 from harness.record.manifest import LeftOutRecord, RunManifest
 from harness.record.reading import load_run
 from harness.record.trial import Phases, TrialRecord
+from harness.report.page import report
 from harness.report.page.report import render, write_report
+from harness.report.page.sections import PageSource
 from harness.report.page.templating import unbroken
 from harness.report.words.method import methods
 from tests.synthetic import (
@@ -113,9 +115,9 @@ def page_of(run: tuple[RunManifest, list[TrialRecord]]) -> Page:
 
 
 @functools.cache
-def default_html() -> str:
+def default_html(output: Path | None = None) -> str:
     manifest, trials = make_run()
-    return render(manifest, trials, summarise(manifest, trials))
+    return report.page_of(PageSource(manifest, trials, summarise(manifest, trials), output=output))
 
 
 @functools.cache
@@ -387,26 +389,27 @@ def test_no_line_of_the_answer_ends_within_a_flag_or_before_a_percent_sign() -> 
     assert " %" not in re.sub("<(details|figure).*?</\\1>", "", answer, flags=re.DOTALL)
 
 
-def test_the_answer_says_where_to_look_and_its_links_lead_to_sections_that_there_are(tmp_path: Path) -> None:
-    run = make_run([make_cell(), make_cell("mirrored", 2)], blocks=2, faults=False)
-    write_report(*run, tmp_path / "reports" / "page.html")
-    text = (tmp_path / "reports" / "page.html").read_text(encoding="utf-8")
+def test_the_answer_says_where_to_look_and_its_links_lead_to_sections_that_there_are() -> None:
+    text = default_html(DOCS.parent / "reports" / "page.html")
     answer = text[text.index('<section id="answer"') : text.index("<nav")]
     folded = answer[answer.index("<summary>Where to look") :]
     assert folded.count("<li>") == 5
     linked = re.findall(r'<a href="([^"#]+)#([^"]+)">', folded)
     assert len(linked) >= 5
     for path, section in linked:
-        page = (tmp_path / "reports" / path).resolve()
+        page = (DOCS.parent / "reports" / path).resolve()
         assert page.is_relative_to(DOCS)
         headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert section in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-def test_a_page_without_a_place_names_where_to_look_without_links() -> None:
-    answer = default_html()[: default_html().index("<nav")]
+@pytest.mark.parametrize("place", [None, Path("elsewhere/reports/page.html")], ids=["of no place", "of no checkout"])
+def test_a_page_outside_the_checkout_names_where_to_look_without_links(tmp_path: Path, place: Path | None) -> None:
+    """Where it is sent they would lead nowhere, and tell the folders of who has sent it."""
+    text = default_html(place and tmp_path / place)
+    answer = text[: text.index("<nav")]
     assert "docs/figures.md#scaling" in answer
-    assert 'href="docs' not in answer
+    assert not re.search('href="[^"]*docs/', answer)
 
 
 def test_how_ratios_are_computed_says_that_variances_are_moderated_where_cells_are_read_together() -> None:

@@ -186,16 +186,25 @@ def test_a_spec_is_read_from_toml(tmp_path: Path) -> None:
 def test_a_spec_that_is_not_there_a_folder_not_text_or_not_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "broken.toml").write_text("replicas = [1,\n")
+    (tmp_path / "twice.toml").write_text("replicas = [\n 1,\n]\nseed = 1\nreplicas = 2")
     for name, expected in {
         "none.toml": "no file at",
         ".": "Is a directory",
         "binary.toml": "cannot read",
         "broken.toml": "is not valid TOML",
+        "twice.toml": "twice.toml': replicas: is given twice; keep one of them$",
     }.items():
         with pytest.raises(UsageError, match=expected) as caught:
             load_sweep(tmp_path / name)
         assert str(caught.value).startswith("SPEC: ")
         assert str(tmp_path) in str(caught.value)
+
+
+def test_a_window_that_is_longer_than_a_silent_trial_may_be_is_refused() -> None:
+    assert error_of(window=10, timeout=10) == (
+        "spec: window: given 10 s, expected less than timeout (10 s), after which a trial without a sign of life is "
+        "ended"
+    )
 
 
 @pytest.mark.parametrize("spec", sorted(Path("benchmarks").glob("*.toml")), ids=lambda path: path.stem)

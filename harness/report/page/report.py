@@ -135,8 +135,10 @@ def _page_of(source: PageSource) -> str:
 
 def _place(folder: Path) -> str:
     """The folder as a command names it: seen from the working folder where it lies below that, else as it was given."""
-    here = Path.cwd()
-    whole = folder.absolute()
+    try:
+        here, whole = Path.cwd(), folder.absolute()
+    except OSError:  # somebody has removed the working folder
+        return folder.as_posix()
     if whole != here and whole.is_relative_to(here):
         return whole.relative_to(here).as_posix()
     return (whole if folder == Path() else folder).as_posix()

@@ -25,7 +25,7 @@ class Page:
 
     name: str
     link: str | None
-    """As the report sees it; None where the documentation is not beside the package."""
+    """As the report sees it; None where it lies in no checkout: a page that is sent around would lead nowhere."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,21 @@ class Pointer:
 
 
 def pointers(report: Path | None) -> tuple[Pointer, ...]:
-    """Where to look, with links as `report`, a file to be, sees them; without them where its place is not known."""
-    root = Path(__file__).parents[3]
-    there = report is not None and (root / "docs" / "index.md").is_file()
-    seen = Path(os.path.relpath(root, report.parent)).as_posix() if report is not None and there else None
+    """Where to look, with links as `report`, a file to be, sees them; without them where it is not in the checkout."""
+    seen = None if report is None else _checkout(report)
     return tuple(
         Pointer(question, tuple(Page(page, None if seen is None else f"{seen}/{page}") for page in pages))
         for question, pages in _ASKED
     )
+
+
+def _checkout(report: Path) -> str | None:
+    """The checkout as a page in it sees it; None of any other page."""
+    root = Path(__file__).parents[3]
+    try:
+        inside = not os.path.relpath(report, root).startswith(os.pardir)
+    except OSError:  # somebody has removed the working folder
+        return None
+    if not inside or not (root / "docs" / "index.md").is_file():
+        return None
+    return Path(os.path.relpath(root, report.parent)).as_posix()

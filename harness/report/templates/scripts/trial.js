@@ -86,7 +86,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
   }
 
   function chart(step, measuredFrom, mean, workers, words) {
-    const top = Math.max(...step, ...workers.flat()), low = Math.min(...step);
+    const top = [step, ...workers].flat().reduce((most, value) => Math.max(most, value)), low = step.reduce((least, value) => Math.min(least, value));
     const floor = low > top / 2 ? low - (top - low) * 0.3 - top * 1e-3 : 0; // near each other: look closely
     const x = (at) => LEFT + ((at + 0.5) * (WIDTH - LEFT - RIGHT)) / step.length;
     const y = (value) => TOP + ((top - value) * (HEIGHT - TOP - BOTTOM)) / (top - floor || 1);
