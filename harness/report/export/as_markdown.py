@@ -87,8 +87,10 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """One line in which nothing is markup: a name must not become a table column, a link or a tag."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", one_line(text))
+    """One line in which nothing is markup: a name must not become a table column, a link, a formula or a tag, nor may
+    a path call a person of that name (`@org`), which GitHub looks for once all markup is gone."""
+    plain = re.sub(r"([\\`*_\[\]<>|~$]|:(?=//)|(?<=www)\.)", r"\\\1", one_line(text))
+    return plain.replace("@", "@<!-- -->")
 
 
 EXPORTER: Exporter = _Markdown()

@@ -295,7 +295,8 @@ def test_pytest_benchmark_has_the_commit_and_whether_there_were_changes(revision
 
 
 def test_githubs_own_markdown_makes_tables_of_it_and_no_name_is_markup() -> None:
-    cells = [make_cell(), make_cell("a|b<script>alert(1)</script>*x*", 2)]
+    paths = "/data/@org/$a$/~~b~~ https://example.org www.example.org a@example.org"
+    cells = [make_cell(), make_cell("a|b<script>alert(1)</script>*x*", 2), make_cell(paths, 2)]
     run = synthetic(cells=cells, faults=False)
     text = exporters()["markdown"].export(run, None) or ""
     # raw HTML let through, as the folded tables are; GitHub takes out what could do harm later
@@ -303,6 +304,8 @@ def test_githubs_own_markdown_makes_tables_of_it_and_no_name_is_markup() -> None
     assert "<script" not in page
     assert page.count("<table>") >= 1
     assert ">a|b&lt;script&gt;alert(1)&lt;/script&gt;*x* ×2 b32</td>" in page
+    assert ">/data/@<!-- -->org/$a$/~~b~~ https://example.org www.example.org a@<!-- -->example.org ×2 b32</td>" in page
+    assert r"/\$a\$/" in text  # GitHub looks for formulas before it reads Markdown
     assert page.count("<details>") == page.count("</details>") > 0
 
 
