@@ -1,17 +1,15 @@
 """Try, each in a fresh process, what this machine can run."""
 
-import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.protocol.messages import Request
-from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
 from harness.run.network import available, loopback_available
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import Ended, LiveTrial, Slot
+from harness.run.turns.single import live_through, single, single_task
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import TrainingCell
 
@@ -111,18 +109,12 @@ def _try_op(zygote: Zygote, op: CrossDeviceOpTraits, device: str, catalogue: Cat
 def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     """A whole trial of two workers on this machine, one window long, its proofs included."""
     request = Request(cell=cell, seed=0, data_dir=str(Path()), window_s=0.02, intra_op_threads=1, inter_op_threads=4)
-    trial = LiveTrial(cell, Slot("doctor", 0, "doctor", 0, 1, "none"), zygote, request, LIMIT_S, Interrupts())
-    with contextlib.suppress(Ended):
-        trial.start()
-        trial.set_up()
-        trial.measure_from(0)
-        trial.take_turn(0)
-        trial.finish()
+    trial = single("doctor", zygote, request, LIMIT_S)
+    live_through(trial)
     return Finding(kind, name, trial.status or "crashed", trial.reason)
 
 
 def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
-    slot = Slot("doctor", 0, "doctor", 0, 1, "none")
     request = Request(
         cell=cell,
         seed=0,
@@ -132,9 +124,7 @@ def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
         inter_op_threads=2 * cell.replicas,
         task="probe",
     )
-    trial = LiveTrial(cell, slot, zygote, request, LIMIT_S, Interrupts())
-    trial.start()
-    trial.finish_task()
+    trial = single_task("doctor", zygote, request, LIMIT_S)
     return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)
 
 

@@ -12,9 +12,8 @@ from harness.protocol.messages import Request
 from harness.record.limits import Limit, LimitKind, LimitsRecord, ProcessLimit
 from harness.record.manifest import Machine
 from harness.run.doctor import probe_cell
-from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import LiveTrial, Slot
+from harness.run.turns.single import single_task
 from harness.version import __version__
 
 BUDGET_S = 28.0
@@ -93,9 +92,7 @@ def _measure(place: MeasuredPlace, zygote: Zygote, kernel_s: float) -> None:
         inter_op_threads=2,
         task="limits",
     )
-    trial = LiveTrial(cell, Slot("limits", 0, "limits", 0, 1, "none"), zygote, request, PROCESS_LIMIT_S, Interrupts())
-    trial.start()
-    trial.finish_task()
+    trial = single_task("limits", zygote, request, PROCESS_LIMIT_S)
     if trial.status == "ok" and trial.outcome is not None:
         place.taken.append(trial.outcome.limits)
     elif place.on_processor:

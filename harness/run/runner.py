@@ -23,7 +23,8 @@ from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
 from harness.run.progress.base import Listener
 from harness.run.request import data_dir_of
-from harness.run.turns.live import LiveTrial, Slot
+from harness.run.turns.live import LiveTrial
+from harness.run.turns.single import single
 from harness.version import __version__
 
 PREFLIGHT_S = 300.0
@@ -126,9 +127,9 @@ def _prepare(run: LiveRun[_Listener], arms: Sequence[Arm]) -> None:
 
 def _begun(run: LiveRun[_Listener], arm: Arm) -> LiveTrial:
     """The process that makes an arm's data ready."""
-    slot = Slot(run.store.manifest.run_id, 0, "prepare", 0, 1, "none")
     limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
-    task = LiveTrial(arm.request.cell, slot, arm.zygote, preparation(arm.request), limit_s, run.interrupts)
+    request, run_id = preparation(arm.request), run.store.manifest.run_id
+    task = single("prepare", arm.zygote, request, limit_s, run.interrupts, run_id)
     task.start()
     return task
 

@@ -4,7 +4,6 @@
 sets them apart may be their environment, their revision, or nothing at all.
 """
 
-import contextlib
 import hashlib
 import random
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,8 @@ from harness.run.process.renewal import renew
 from harness.run.progress.base import Progress
 from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
-from harness.run.turns.live import Ended, LiveTrial, Slot
+from harness.run.turns.live import LiveTrial, Slot
+from harness.run.turns.single import live_through, single
 from harness.run.turns.steps import StepCounts
 from harness.spec.cell import Cell
 from harness.trial.engines import catalogue_of
@@ -94,14 +94,8 @@ class ArmBlocks:
         A planted slow-down is calibrated then, with nobody beside it. HarnessError when one does not end well.
         """
         for arm in arms:
-            slot = Slot(self.store.manifest.run_id, 0, "rehearsal", 0, 1, "none")
-            trial = LiveTrial(arm.request.cell, slot, arm.zygote, arm.request, arm.timeout_s, self.interrupts)
-            with contextlib.suppress(Ended):
-                trial.start()
-                trial.set_up()
-                trial.take_turn(0)
-                trial.measure_from(0)
-                trial.finish()
+            trial = single("rehearsal", arm.zygote, arm.request, arm.timeout_s, self.interrupts)
+            live_through(trial)
             if trial.status not in MEASURED:
                 raise HarnessError(f"{trial.cell.label}, {arm.name}: {trial.status}: {trial.reason}")
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from harness.errors import UsageError
 from harness.protocol.messages import Request
-from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
-from harness.run.turns.live import LiveTrial, Slot
+from harness.run.turns.live import LiveTrial
+from harness.run.turns.single import single_task
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of
@@ -34,11 +34,7 @@ def preflight(zygote: Zygote, requests: Sequence[Request], limit_s: float, some_
             own.setdefault(names, request)
     raised: list[str] = []
     for request in own.values():
-        slot = Slot("preflight", 0, "preflight", 0, 1, "none")
-        task = request.model_copy(update={"task": "preflight"})
-        trial = LiveTrial(request.cell, slot, zygote, task, limit_s, Interrupts())
-        trial.start()
-        trial.finish_task()
+        trial = single_task("preflight", zygote, request.model_copy(update={"task": "preflight"}), limit_s)
         fault = _fault(trial)
         a_name = trial.outcome is not None and trial.phase != "build"
         if fault is not None and (a_name or not some_may_raise):

@@ -10,10 +10,10 @@ from harness.analysis.estimates.intervals import log_mean
 from harness.protocol.messages import WindowTimes
 from harness.record.proof import Proof, ProofResult, Subject
 from harness.record.trial import TrialRecord
-from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.request import data_dir_of, request_for
-from harness.run.turns.live import Ended, LiveTrial, Slot
+from harness.run.turns.live import Ended
+from harness.run.turns.single import single
 from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
 
@@ -53,8 +53,7 @@ class Answered:
 def ask(zygote: Zygote, cell: Cell, sweep: Sweep, limit_s: float, paired: bool) -> Answered:
     """A whole trial of `cell` with windows of SHORT_S, or where `paired` with PAIRS of those and of LONG_S."""
     request = request_for(cell, sweep, data_dir_of(sweep)).model_copy(update={"window_s": SHORT_S})
-    slot = Slot("prove", 0, "prove", 0, 1, "none")
-    trial = LiveTrial(cell, slot, zygote, request, limit_s, Interrupts())
+    trial = single("prove", zygote, request, limit_s)
     libraries: frozenset[str] = frozenset()
     with contextlib.suppress(Ended):
         trial.start()
