@@ -1,6 +1,7 @@
 """The record of a trial's correctness gate: what was checked, what was found, and what could not be proved."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -102,21 +103,9 @@ class Checks(RecordModel):
     @property
     def failures(self) -> tuple[str, ...]:
         """Names of the checks that failed."""
-        named = {
-            "reduction": self.reduction,
-            "update": self.update,
-            "replicas_agree": self.replicas_agree,
-            "updates_applied": self.updates_applied == self.updates_scheduled,
-            "loss_finite": self.loss_finite,
-            "late": self.late,
-            "loss": self.loss,
-            "losses_agree": self.losses_agree,
-            "own_check": self.own_check,
-            "batches": self.batches,
-            "examples": self.examples,
-            "order": self.order,
-        }
-        return tuple(name for name, passed in named.items() if passed is False)
+        passed = {name: getattr(self, name) for name in _NAMES}
+        passed["updates_applied"] = self.updates_applied == self.updates_scheduled
+        return tuple(name for name, well in passed.items() if well is False)
 
     @property
     def unproved(self) -> str | None:
@@ -125,28 +114,17 @@ class Checks(RecordModel):
         This is the rule by which a trial that ended well is `ok` or `unproved`: nothing is called ok that the gate
         could not have called wrong.
         """
-        if self.gate == "own_step":
-            return self._unproved_of_own_step
-        if self.gate == "collective":
-            return None if self.late else "what was received after the last window was not looked at"
-        if self.gate == "instrument":
-            return "an instrument: something is left out of its step"
-        needed = NEEDED
-        if self.gate == "pipeline":
-            needed = NEEDED_OF_INPUT | {name: said for name, said in self.detail.items() if name == "order"}
-        found = [f"{name}: {self.detail.get(name, why)}" for name, why in needed.items() if getattr(self, name) is None]
-        return "; ".join([*found, *self._unseen]) or None
+        return _GATES[self.gate].unproved(self)
 
     @property
-    def _unproved_of_own_step(self) -> str | None:
-        """What its own check says goes before what its losses could have shown."""
-        if self.own_check:
-            return None
-        if not self.losses_agree:
-            return "nothing but finite losses could be shown"
-        if self.sight is None:
-            return f"sight: {self.detail.get('sight', NEEDED['sight'])}"
-        return "; ".join(self._unseen) or None
+    def complete(self) -> bool:
+        """True when all was made and passed that a trial must show that is `ok`, as of the oldest records.
+
+        Of an own step that is a finite loss, which records from before `unproved` were `ok` by.
+        """
+        must = _GATES[self.gate].must
+        made = all(getattr(self, name) is not None for name in must) if must else self.unproved is None
+        return made and not (self.failures or self._unseen)
 
     @property
     def _unseen(self) -> list[str]:
@@ -158,19 +136,43 @@ class Checks(RecordModel):
             if share <= 1
         ]
 
-    @property
-    def complete(self) -> bool:
-        """True when all was made and passed that a trial must show that is `ok`, as of the oldest records.
+    def _missing(self, needed: Mapping[str, str]) -> str | None:
+        """Those of `needed` that were not made and the faults that would not have been seen, in one line."""
+        found = [f"{name}: {self.detail.get(name, why)}" for name, why in needed.items() if getattr(self, name) is None]
+        return "; ".join([*found, *self._unseen]) or None
 
-        Of an own step that is a finite loss, which records from before `unproved` were `ok` by.
-        """
-        if self.failures or self._unseen:
-            return False
-        if self.gate == "own_step":
-            return self.loss_finite is True
-        if self.gate == "collective":
-            return self.reduction is True and self.late is True
-        if self.gate == "pipeline":
-            return self.unproved is None
-        made = (self.reduction, self.update, self.replicas_agree, self.loss_finite)
-        return all(made) and self.updates_applied is not None
+    def _missing_of_input(self) -> str | None:
+        """The order belongs to it where there is something to say of it."""
+        return self._missing(NEEDED_OF_INPUT | {name: said for name, said in self.detail.items() if name == "order"})
+
+    def _missing_of_own_step(self) -> str | None:
+        """What its own check says goes before what its losses could have shown."""
+        if self.own_check:
+            return None
+        if not self.losses_agree:
+            return "nothing but finite losses could be shown"
+        return self._missing({"sight": NEEDED["sight"]})
+
+
+_NAMES = [name for name, of in Checks.model_fields.items() if of.annotation == bool | None or name == "updates_applied"]
+"""Of the checks, in their order."""
+
+
+class _Gate(NamedTuple):
+    unproved: Callable[[Checks], str | None]
+    """What it leaves unproved of a trial that ended well."""
+    must: Collection[str] = ()
+    """Checks that it has made of every trial that is `ok`, whenever it was recorded; none: what would be unproved."""
+
+
+_OF_TRAINING = ("reduction", "update", "replicas_agree", "loss_finite", "updates_applied")
+_GATES: dict[GateName, _Gate] = {
+    "full": _Gate(lambda of: of._missing(NEEDED), _OF_TRAINING),
+    "own_step": _Gate(Checks._missing_of_own_step, ("loss_finite",)),
+    "collective": _Gate(
+        lambda of: None if of.late else "what was received after the last window was not looked at",
+        ("reduction", "late"),
+    ),
+    "pipeline": _Gate(Checks._missing_of_input),
+    "instrument": _Gate(lambda _: "an instrument: something is left out of its step", _OF_TRAINING),
+}
