@@ -34,6 +34,6 @@ def live_through(trial: LiveTrial) -> None:
     with contextlib.suppress(Ended):
         trial.start()
         trial.set_up()
-        trial.measure_from(0)
         trial.take_turn(0)
+        trial.measure_from(0)
         trial.finish()
