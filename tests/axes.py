@@ -10,11 +10,11 @@ from typing import Any
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import Sweep, expand, sweep_from
 from harness.spec.axes import ENGINE, PROGRAM, TABLE
-from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.collective import GRADIENTS, CollectiveCell
 from harness.spec.entry import Axis
 from harness.spec.grouping import SIZE
-from harness.spec.work import TAG
+from harness.spec.work import TAG, Cell
 from harness.trial.engines import catalogue_of
 
 GRADIENT_BYTES = {"mlp": 4 * 669_706}

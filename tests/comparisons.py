@@ -10,8 +10,8 @@ from harness.record import Run, RunManifest, RunStore, TrialRecord
 from harness.record.manifest import ComparisonRecord, PlanRecord, SideRecord
 from harness.record.validation import Effect, Floor, Rate, ValidationRecord
 from harness.run.kinds.decision import AbSettings
-from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from tests.synthetic import Change, make_cell, make_run
 
 FACTS: dict[str, Any] = {

@@ -16,8 +16,8 @@ from harness.record.faults import (
 from harness.record.manifest import RunManifest
 from harness.record.store import RunStore
 from harness.run.kinds.faults.scenarios import plan_jobs
-from harness.spec.cell import Cell
 from harness.spec.faults import faults_from
+from harness.spec.work import Cell
 from tests.record.examples import manifest
 
 PLANNED = plan_jobs(faults_from({"repeats": 2, "fault": ["kill_worker", "kill_ps"]}))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.record import Run, TrialRecord
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.comparisons import MIRRORED, as_run, scaled
 from tests.synthetic import make_cell, make_run
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from harness.record.manifest import PlanRecord, RunManifest
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.synthetic import default_cells, make_run, true_step_time
 
 FEW_CELLS = 22

@@ -7,8 +7,8 @@ from harness.analysis import WorkloadSummary, summarise
 from harness.analysis.network import ring_s
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.trial import Executed, TrialRecord
-from harness.spec.cell import Cell
 from harness.spec.network import Network
+from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.synthetic import Change, make_cell, make_run
 

@@ -25,8 +25,9 @@ from harness.record.trial import (
     rates,
 )
 from harness.spec.bases import base_of
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 
 RUN_ID = "20261121T012345Z-default-a1b2"
 OPS = ("auto", "nccl", "hierarchical_copy", "reduction_to_one_device")

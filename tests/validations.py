@@ -10,7 +10,7 @@ from harness.record import Run, TrialRecord
 from harness.record.manifest import ArmRecord, PlanRecord, RoundRecord, ValidationPlan
 from harness.record.trial import Plant
 from harness.record.validation import Effect, ValidationRecord
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.comparisons import MIRRORED, as_run, scaled, validation
 from tests.synthetic import make_run
 

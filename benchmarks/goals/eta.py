@@ -23,7 +23,7 @@ from harness.plan import estimate
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.run.progress.eta import Timed
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 PLACES = (0.5, 0.6, 0.7, 0.8, 0.9)
 GOAL = 0.20

@@ -27,7 +27,7 @@ from gate_own import DATA
 
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 HERE = Path(__file__).parent
 WINDOWS = 3

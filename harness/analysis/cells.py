@@ -12,7 +12,7 @@ from harness.analysis.estimates.windows import diagnose
 from harness.analysis.gpus import GpuWindows, gpu_windows
 from harness.record.cluster import NetworkRecord
 from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 CellStatus = Literal[
     "ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted", "missing"

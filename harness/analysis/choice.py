@@ -7,8 +7,9 @@ from harness.analysis.summary import CellSummary, RunSummary
 from harness.errors import UsageError
 from harness.spec.axes import ENGINE, TABLE
 from harness.spec.bases import training_base_of
-from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE
+from harness.spec.work import Cell
 
 FASTEST, DISTRIBUTED = "the fastest", "the fastest on several replicas"
 DEFAULT_OP, OF_ENGINE, BASE = "TensorFlow's default op", "its engine's default op", "the base case"

@@ -17,7 +17,7 @@ from harness.analysis.workers import WorkerTimes, step_times
 from harness.record.explain import IN_ONE_CALL, NO_PULL, STEPS_A_CALL, WHOLE, ExplainPlan, FamilyRecord
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord, is_given_up
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 COUNTS = 0.10
 """The least share of a step by which a part binds it."""

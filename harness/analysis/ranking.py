@@ -25,10 +25,10 @@ from harness.analysis.estimates.dunnett import critical_value
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, LogEstimate, t_quantile
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.estimates.selection import fastest_over, limits_over
-from harness.spec.cell import Cell
 from harness.spec.grouping import THREADS
 from harness.spec.naming import TOLD, sayings
 from harness.spec.quantity import Quantity
+from harness.spec.work import Cell
 
 ALPHA = 0.05
 _MOST_TRIALS = 1000

@@ -20,8 +20,9 @@ from typing import Literal
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
 from harness.spec.bases import base_of
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
 from harness.spec.grouping import lies_on_curve
+from harness.spec.work import Cell
 
 BaseKind = Literal["no_strategy", "own"]
 SHARED_LABEL = "shared devices: overhead only, not hardware scaling"

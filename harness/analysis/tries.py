@@ -8,7 +8,7 @@ from harness.errors import HarnessError
 from harness.record.explain import ExplainPlan, TryRecord
 from harness.record.reading import Run, load_run
 from harness.record.validation import find_validation
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 
 @dataclass(frozen=True)

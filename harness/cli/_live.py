@@ -19,7 +19,7 @@ from harness.record.trial import TrialRecord
 from harness.report.terminal.interim import so_far, summary_so_far
 from harness.run.progress.base import in_words
 from harness.run.progress.eta import Timed
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.visible import plural, printable
 
 EVERY_S = 1.0

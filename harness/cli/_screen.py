@@ -15,9 +15,9 @@ from harness.analysis.estimates.noise_now import pooled_noise, window_noise
 from harness.record.trial import TrialRecord
 from harness.report.words.text import shortened, significant
 from harness.run.progress.base import duration
-from harness.spec.cell import Cell, cell_names
+from harness.spec.cell import cell_names
 from harness.spec.quantity import Quantity
-from harness.spec.work import quantity_of
+from harness.spec.work import Cell, quantity_of
 from harness.visible import plural, printable
 
 WIDE, MEDIUM = 92, 58

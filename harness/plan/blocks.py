@@ -7,8 +7,8 @@ from typing import Literal
 
 from harness.record.manifest import PlanRecord
 from harness.spec.bases import BasesOf, base_of, known_bases
-from harness.spec.cell import Cell
 from harness.spec.grouping import THREADS, apart, turn_takers
+from harness.spec.work import Cell
 
 MAX_LIVE = 64
 """Trials of a group when nothing else limits it: more would put minutes between a cell's turns."""

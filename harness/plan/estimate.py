@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 
 IMPORT_S = 6.0
 """Importing TensorFlow (4.5–10 s on two cores), once, in the zygote, or in each trial where that takes the device."""

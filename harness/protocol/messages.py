@@ -14,7 +14,8 @@ from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.record.limits import ProcessLimit
 from harness.record.trial import MEASURED, Executed, PhaseName, Plant, Resources, TraceRecord
 from harness.spec.axes import ENGINE
-from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.cell import TrainingCell, trained
+from harness.spec.work import Cell
 
 PROOF_PHASES = 12
 """In as many blocks the update that is proved after the last window is each of as many in a row, so that a fault that

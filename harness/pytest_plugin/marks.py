@@ -10,11 +10,10 @@ import pytest
 
 from harness.errors import UsageError, nearest
 from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
-from harness.spec.cell import Cell
 from harness.spec.quantity import EXAMPLES
 from harness.spec.sweep import Sweep
 from harness.spec.text import text_of
-from harness.spec.work import OwnStepCell
+from harness.spec.work import Cell, OwnStepCell
 
 NAME = "gate"
 """What runs of the gate are called, unless the mark gives them a `name`."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import StorageError
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.visible import quoted
 
 REMEDY = "mend or remove it"

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 from harness.record.bounds import Natural
 from harness.record.kind import Kind, Undertaking
 from harness.record.model import RecordModel
-from harness.spec.cell import MOST, TrainingCell
+from harness.spec.axes import MOST
+from harness.spec.cell import TrainingCell
 from harness.spec.naming import told_value
 
 PositiveNumber = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]

@@ -15,8 +15,9 @@ from harness.record.imported import ImportedRecord
 from harness.record.kind import RECORDS_NAME, Kind, Undertaking
 from harness.record.model import RecordModel
 from harness.record.trial import Plant
-from harness.spec.cell import MOST, Cell
+from harness.spec.axes import MOST
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 
 SCHEMA_VERSION = 1
 Boundary = Annotated[float, Field(gt=0, lt=0.5)]

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ValidationError, create_model
 from harness.errors import UsageError, nearest
 from harness.record.imported import NEEDED as NEEDED_KEYS
 from harness.record.imported import PublishedFigure
-from harness.spec.cell import MOST, TrainingCell
+from harness.spec.axes import MOST
+from harness.spec.cell import TrainingCell
 
 MOST_ROWS = 100_000
 MOST_CHARACTERS = 500

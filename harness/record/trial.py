@@ -17,8 +17,8 @@ from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.gpus import GpuRecord
 from harness.record.interning import shared
 from harness.record.model import RecordModel, without_empty
-from harness.spec.cell import Cell
 from harness.spec.quantity import EXAMPLES
+from harness.spec.work import Cell
 
 Status = Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory", "timeout", "crashed", "interrupted"]
 MEASURED = ("ok", "unproved")

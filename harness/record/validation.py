@@ -11,7 +11,8 @@ from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.bounds import MachineFact, Natural, Utc
 from harness.record.files import is_folder, reading, replace_own_file, storage_error, to_json
 from harness.record.model import RecordModel
-from harness.spec.cell import MOST, Cell
+from harness.spec.axes import MOST
+from harness.spec.work import Cell
 
 VALIDATION_NAME = "validation.json"
 Proportion = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 Keys = Mapping[str, str | Callable[[Any], Any]]
 """Each key of a JSON object, and the place of its value, or a function of the object; empty: its place is its name."""

@@ -9,11 +9,11 @@ from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.axes import ENGINE
-from harness.spec.cell import Cell
 from harness.spec.engines import each_engine, matrix_of, without_device
 from harness.spec.exclusions import must_have_fitted
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 
 

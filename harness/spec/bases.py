@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
 from harness.spec.entry import KEEP
 from harness.spec.grouping import THREADS, apart
 from harness.spec.pipeline import PipelineCell
+from harness.spec.work import Cell
 
 BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
 """What a base case has, whatever the cell."""

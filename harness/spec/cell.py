@@ -6,26 +6,13 @@ from typing import Any
 from pydantic import ValidationInfo, field_validator
 
 from harness.errors import UsageError
-from harness.spec.axes import MOST, OUTER_FIRST, TABLE, Axes, BatchScope, Partitioner, Positive, Precision, Updates
+from harness.spec.axes import OUTER_FIRST, TABLE, Axes
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE, THREADS
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
 from harness.spec.quantity import Work, of_examples
 from harness.spec.work import TRAINING, Cell, DistributedCell, Shape, kind_of_work
 from harness.visible import plural
-
-__all__ = [
-    "LATER",
-    "MOST",
-    "BatchScope",
-    "Cell",
-    "Partitioner",
-    "Positive",
-    "Precision",
-    "TrainingCell",
-    "Updates",
-    "trained",
-]
 
 LATER = {
     key: Axes.model_fields[key].default

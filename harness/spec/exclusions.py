@@ -7,10 +7,10 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
 from harness.spec.inputs import LeftOut
 from harness.spec.sweep import ASKED
 from harness.spec.text import value_from
+from harness.spec.work import Cell
 from harness.visible import quoted
 
 EXPECTED = "KEY=VALUE …, and ';' between combinations, such as 'strategy=mirrored replicas=2,3; model=mlp xla=true'"

@@ -10,7 +10,7 @@ from harness.spec import calls
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
 from harness.spec.exclusions import exclusions
 from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
@@ -20,7 +20,7 @@ from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES, told_apart
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
-from harness.spec.work import DistributedCell, OwnStepCell
+from harness.spec.work import Cell, DistributedCell, OwnStepCell
 from harness.visible import quoted
 
 ALONE = "one process sends nothing over a network"

@@ -3,12 +3,13 @@
 from typing import Any
 
 from harness.spec.axes import OF_OWN_STEP, TABLE
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
 from harness.spec.collective import GRADIENTS, OF_COLLECTIVE
 from harness.spec.pipeline import OF_PIPELINE
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import OF_STEP, Sweep
 from harness.spec.text import text_of
+from harness.spec.work import Cell
 
 KeyValue = tuple[str, str, Any]
 """A key of a spec, its value as a flag has it, and its value."""

@@ -17,8 +17,8 @@ from harness.protocol.channel import Channel
 from harness.protocol.engine import Ending, Tracer
 from harness.protocol.messages import Request
 from harness.record.trial import Executed, Resources
-from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
+from harness.spec.work import Cell
 from harness.trial import nccl
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from harness.errors import HarnessError, Unsupported
 from harness.protocol.engine import Ending
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 EVIDENCE_CHARACTERS = 4000
 

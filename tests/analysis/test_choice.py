@@ -7,7 +7,7 @@ from harness.analysis.summary import summarise
 from harness.errors import UsageError
 from harness.record.trial import TrialRecord
 from harness.run.kinds.explain import no_instruments
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.comparisons import scaled, sweep_run
 from tests.synthetic import make_cell
 

@@ -10,9 +10,10 @@ from harness.analysis.levers import Lever, advice, levers_of, useless_keys
 from harness.analysis.parts import PartName
 from harness.run.kinds.one_cell import one_cell
 from harness.run.kinds.tries import MOST_TRIES
-from harness.spec.cell import Cell, trained
+from harness.spec.cell import trained
 from harness.spec.recipe import keys_of
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 from tests.explained import RATIOS, explain_run
 from tests.synthetic import make_cell

@@ -6,7 +6,7 @@ from harness.analysis import WorkloadSummary, summarise
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.ops import judge_ops
 from harness.record.trial import TrialRecord
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.synthetic import make_cell, make_run
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.analysis import CellSummary, RunSummary, summarise
 from harness.record.trial import TrialRecord
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.synthetic import default_cells, make_cell, make_run, true_step_time
 
 

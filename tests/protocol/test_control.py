@@ -5,8 +5,7 @@ from pydantic import ValidationError
 
 from harness.protocol.control import DEMANDS, EVENTS, Birth, ChildEvent, Death, Demand, Dismissal, Signal, Spawn
 from harness.protocol.messages import Membership, Request
-from harness.spec.cell import Cell
-from harness.spec.work import OwnStepCell
+from harness.spec.work import Cell, OwnStepCell
 from tests.record.examples import cell
 
 

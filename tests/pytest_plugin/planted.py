@@ -22,10 +22,9 @@ from harness.record.store import RunStore, new_run_id
 from harness.record.trial import RATE_KEYS, TrialRecord, Windows, rates
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, side_records
-from harness.spec.cell import Cell
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
-from harness.spec.work import OwnStepCell
+from harness.spec.work import Cell, OwnStepCell
 from tests.record.examples import failed_trial, trial
 
 BLOCKS = 6

@@ -18,7 +18,8 @@ from harness.report.words.brief import brief_lines
 from harness.report.words.exactness import ranking_note
 from harness.report.words.problems import remarks
 from harness.spec.axes import ENGINE
-from harness.spec.cell import Cell, trained
+from harness.spec.cell import trained
+from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.synthetic import default_cells, failed, make_cell, make_run, unproved, warming
 

@@ -10,7 +10,8 @@ from harness.analysis import summarise
 from harness.record.reading import load_run
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
-from harness.spec.cell import Cell, trained
+from harness.spec.cell import trained
+from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.report.test_answer import half_and_whole, no_base_in_half
 from tests.report.test_golden import RUNS

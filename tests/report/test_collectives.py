@@ -22,8 +22,8 @@ from harness.report.words.answer import answers
 from harness.report.words.brief import brief_lines
 from harness.report.words.collectives import collective_lines
 from harness.spec import sweep_from
-from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
+from harness.spec.work import Cell
 from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
 from tests.report.page.trials.test_command import planned
 from tests.report.test_quantities import run_of

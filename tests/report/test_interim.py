@@ -6,7 +6,7 @@ import pytest
 
 from harness.analysis import summarise
 from harness.report.terminal.interim import so_far, summary_so_far
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.synthetic import default_cells, make_cell, make_run
 

@@ -18,8 +18,8 @@ from harness.report.tables.sweep import ranking_table
 from harness.report.terminal.run import run_text
 from harness.report.words.brief import brief_lines
 from harness.report.words.pipelines import lines_of
-from harness.spec.cell import Cell
 from harness.spec.pipeline import AppetiteCell, PipelineCell
+from harness.spec.work import Cell
 from tests.report.test_quantities import run_of
 
 FAST = PipelineCell(device="virtual-cpu", model="mnist_cnn", data="digits", batch_size=64)

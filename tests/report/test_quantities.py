@@ -25,10 +25,9 @@ from harness.report.tables.cells import cell_frame
 from harness.report.tables.frames import trial_frame, window_frame
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
-from harness.spec.cell import Cell
 from harness.spec.collective import CollectiveCell
 from harness.spec.quantity import Quantity, Work
-from harness.spec.work import CELL_KINDS, OwnStepCell, Shape, kind_of_work
+from harness.spec.work import CELL_KINDS, Cell, OwnStepCell, Shape, kind_of_work
 from tests.synthetic import make_cell, make_run
 
 TOKENS = OwnStepCell(step="my_package.train:make_step", amount=4096, quantity="tokens")

@@ -24,7 +24,7 @@ from harness.report.words.text import (
     significant,
     size,
 )
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.visible import printable
 from tests.comparisons import sweep_run
 from tests.synthetic import make_cell, make_run

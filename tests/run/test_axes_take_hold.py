@@ -17,9 +17,9 @@ from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Quiet
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
 from harness.spec.entry import Axis
 from harness.spec.expand import Matrix
+from harness.spec.work import Cell
 from tests.axes import KEYS_OF_COLLECTIVES, OF_COLLECTIVES, collectives_of, pair_of
 from tests.preloaded import handed_in
 

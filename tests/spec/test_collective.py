@@ -12,9 +12,10 @@ from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.bases import base_of
-from harness.spec.cell import Cell, cell_names, trained
+from harness.spec.cell import cell_names, trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
 from harness.spec.grouping import COMPETING, experiment
+from harness.spec.work import Cell
 from tests.axes import CATALOGUE, KEYS_OF_COLLECTIVES, collectives_of
 
 OPS = ["auto", "hierarchical_copy", "reduction_to_one_device"]

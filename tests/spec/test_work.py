@@ -3,9 +3,9 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity
-from harness.spec.work import OwnStepCell, kind_of_work, quantity_of
+from harness.spec.work import Cell, OwnStepCell, kind_of_work, quantity_of
 from tests.synthetic import make_cell
 
 EARLIER = {

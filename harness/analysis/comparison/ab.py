@@ -17,7 +17,8 @@ from harness.errors import StorageError, UsageError
 from harness.record import Run
 from harness.record.manifest import ComparisonRecord, SideRecord
 from harness.record.validation import ValidationRecord
-from harness.spec.cell import Cell, cell_names
+from harness.spec.cell import cell_names
+from harness.spec.work import Cell
 
 
 def comparison_of_ab(

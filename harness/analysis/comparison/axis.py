@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
 from harness.spec.grouping import SIZE, apart
 from harness.spec.network import NONE
-from harness.spec.work import must_be_of_one_quantity
+from harness.spec.work import Cell, must_be_of_one_quantity
 
 CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
 """Keys of a spec that are kinds of a cell's key, with that key."""

@@ -21,8 +21,9 @@ from harness.looks import MOST_BLOCKS
 from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
 from harness.record.trial import Executed, Resources
-from harness.spec.cell import LATER, Cell, TrainingCell
+from harness.spec.cell import LATER, TrainingCell
 from harness.spec.quantity import EXAMPLES, Work
+from harness.spec.work import Cell
 
 NO_INTERVAL = "published without an interval and a number of trials, so it cannot be known"
 _MOST_NAMED = 3

@@ -13,8 +13,9 @@ from harness.analysis.summary import JUDGED, summarise
 from harness.environment import Change, Fact
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run
-from harness.spec.cell import Cell, cell_names
+from harness.spec.cell import cell_names
 from harness.spec.sweep import PROVING
+from harness.spec.work import Cell
 
 Measure = Literal["throughput", "speed-up"]
 SMALLEST_CHANGE = 0.01

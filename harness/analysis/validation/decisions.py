@@ -19,7 +19,7 @@ from harness.analysis.comparison.standing import looks_of
 from harness.analysis.estimates.verdict import Margins, invalid, judge
 from harness.record.manifest import ArmRecord, LooksRecord, RoundRecord, RunManifest, ValidationPlan
 from harness.record.trial import Plant, TrialRecord
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unprovable
 from harness.protocol.messages import Request
 from harness.record.trial import Executed
-from harness.spec.cell import Cell
 from harness.spec.pipeline import PipelineCell
+from harness.spec.work import Cell
 from harness.trial.array_cache import cached_arrays
 from harness.trial.attempt import Attempt
 from harness.trial.clock import Clock

@@ -19,8 +19,8 @@ from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, write_folder
 from harness.report.values import value_at
 from harness.report.words.names import slug
-from harness.spec.cell import Cell
 from harness.spec.quantity import EXAMPLES
+from harness.spec.work import Cell
 
 METRICS = {
     "throughput_examples_per_s": "examples/s of the trial",

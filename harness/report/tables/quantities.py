@@ -6,8 +6,8 @@ from typing import Any
 
 from harness.report.tables.columns import CELL_COLUMNS, Column, ColumnKind, kind_of
 from harness.report.values import value_at
-from harness.spec.cell import Cell
 from harness.spec.quantity import EXAMPLES, Quantity
+from harness.spec.work import Cell
 
 _LAST_KEY = CELL_COLUMNS[-1].name.removeprefix("cell.")
 

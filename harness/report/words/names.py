@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 NAMED_WHEN_SEVERAL = tuple(key for key, axis in TABLE.items() if axis.named)
 """Keys that are in a benchmark's name only where there are several values of them."""

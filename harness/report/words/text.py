@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus, CellTrials
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.visible import one_line, printable
 from harness.visible import percent as percent
 from harness.visible import significant as significant

@@ -24,7 +24,7 @@ from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.single import live_through, single
 from harness.run.turns.steps import StepCounts
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 
 BLOCKS_A_PROCESS = 2

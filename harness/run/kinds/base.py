@@ -23,8 +23,8 @@ from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Listener, Progress
 from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.turns.live import LiveTrial
-from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import DEFAULT, catalogue_of, engine_of
 from harness.visible import plural, printable
 

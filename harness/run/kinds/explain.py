@@ -38,8 +38,9 @@ from harness.run.runner import begin, check_machine, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of, engines_that
 
 SETTINGS = {"window": 0.05, "windows": 14, "max_warmup": 2, "trials": 6}

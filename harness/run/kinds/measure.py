@@ -13,9 +13,9 @@ from harness.run.progress.base import Progress, Quiet
 from harness.run.request import asked_matrix, engine_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.bases import bases_of
-from harness.spec.cell import Cell
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.run.request import asked_matrix
-from harness.spec.cell import Cell
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_from
+from harness.spec.work import Cell
 from harness.visible import quoted
 
 ENVIRONMENT = "env."

@@ -24,10 +24,9 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
-from harness.spec.cell import Cell
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
-from harness.spec.work import must_be_of_one_quantity
+from harness.spec.work import Cell, must_be_of_one_quantity
 from harness.trial.engines import engine_of, software_of
 
 Letter = Literal["a", "b"]

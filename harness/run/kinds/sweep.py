@@ -23,8 +23,8 @@ from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
-from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import DEFAULT, devices_of
 
 MOST_TOGETHER = 8

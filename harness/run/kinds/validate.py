@@ -30,9 +30,9 @@ from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, check_machine, new_manifest
-from harness.spec.cell import Cell
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.delay import PLACEBO
 
 SHARES = (0.03, 0.05, 0.03, 0.05, 0.02, 0.10)

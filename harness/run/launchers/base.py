@@ -12,7 +12,7 @@ from harness.protocol.hosting import ForkServer
 from harness.protocol.messages import Membership, Request
 from harness.record.cluster import NetworkRecord
 from harness.run.process.zygote import Zygote
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.visible import printable
 
 EXPOSED = (

@@ -20,7 +20,7 @@ from harness.run.launchers.base import (
 )
 from harness.run.network import EmulatedNetwork, Ground, Grounds, NetworkError, NotAvailable, TooSlow
 from harness.run.process.zygote import Zygote
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 LOOPBACK = "127.0.0.1"
 

@@ -8,8 +8,8 @@ from harness.protocol.messages import Request
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single_task
-from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 from harness.trial.engines import engine_of, environment_of
 from harness.trial.own_function import refuse_missing
 

@@ -6,7 +6,7 @@ from typing import Protocol, TextIO
 
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.visible import one_line
 
 

@@ -16,8 +16,9 @@ from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WINDOW_OVERHEAD
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import Progress, duration, on_side
-from harness.spec.cell import Cell, cell_names
+from harness.spec.cell import cell_names
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 
 FIRST_EXIT_S = 0.05
 """An exit, before one was seen."""

@@ -16,8 +16,8 @@ from harness.run.progress.base import Progress
 from harness.run.prove import cells, questions
 from harness.run.prove.launched import launched
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import Cell
 from harness.spec.expand import Matrix
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 from harness.version import __version__
 

@@ -10,9 +10,9 @@ from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import Cell
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep, sweep_from
+from harness.spec.work import Cell
 
 REPLICAS = (1, 2)
 REAL = ("gpu", "tpu", "virtual-cpu")

@@ -14,8 +14,8 @@ from harness.run.launchers.attach import Attach
 from harness.run.process.zygote import Zygote
 from harness.run.prove import cells, questions
 from harness.run.request import data_dir_of, request_for
-from harness.spec.cell import Cell
 from harness.spec.sweep import sweep_from
+from harness.spec.work import Cell
 
 
 def launched(name: str, cell: Cell, limit_s: float) -> Proof:

@@ -14,8 +14,8 @@ from harness.run.process.zygote import Zygote
 from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import Ended
 from harness.run.turns.single import single
-from harness.spec.cell import Cell
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 
 SHORT_S, LONG_S = 0.05, 1.0
 """Windows that are held against each other."""

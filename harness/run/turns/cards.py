@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.environment.cards import CardReading, Cards, open_cards
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 from harness.trial.engines import devices_of
 
 PERIOD_S = 0.04

@@ -8,7 +8,7 @@ from harness.protocol.messages import WindowTimes
 from harness.record.gpus import GpuRecord
 from harness.record.trial import Windows, rates
 from harness.run.turns.cards import CardWindow
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 _TOLD = tuple(one.name for one in fields(CardWindow))
 

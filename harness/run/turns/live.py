@@ -19,7 +19,7 @@ from harness.run.process.stacks import last_words, settled
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 SLICE_S = 0.2
 """How long the parent waits for a message before it looks whether Ctrl-C was pressed."""

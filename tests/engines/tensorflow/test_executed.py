@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.executed import inspect
-from harness.spec.cell import Cell, TrainingCell
+from harness.spec.cell import TrainingCell
+from harness.spec.work import Cell
 
 PARAMETERS = (400, 30, 7)
 

@@ -21,8 +21,8 @@ from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
 from harness.report.words.names import names_of
 from harness.spec.axes import TABLE
-from harness.spec.cell import Cell
 from harness.spec.expand import expand
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 from tests.comparisons import sweep_run
 from tests.report.export.runs import COMMIT, REFERENCE, ROOT, synthetic

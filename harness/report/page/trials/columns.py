@@ -11,9 +11,9 @@ from harness.report.page.trials.command import repeat_commands
 from harness.report.page.trials.encoding import Coded, rounded
 from harness.report.tables.sweep import executed_text
 from harness.report.words.text import STATUS_WORDS, shortened
-from harness.spec.cell import Cell, cell_names
+from harness.spec.cell import cell_names
 from harness.spec.quantity import EXAMPLES
-from harness.spec.work import quantity_of
+from harness.spec.work import Cell, quantity_of
 from harness.visible import printable
 
 DIGITS = 6

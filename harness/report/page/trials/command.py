@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
-from harness.spec.cell import Cell
 from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
+from harness.spec.work import Cell
 
 
 def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:

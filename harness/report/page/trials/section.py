@@ -10,8 +10,7 @@ from harness.report.page.trials.columns import DIGITS, columns_of, described_cel
 from harness.report.page.trials.detail import GRAIN, PER_CHUNK, Details, details_of
 from harness.report.page.trials.encoding import packed
 from harness.report.words.text import NOTHING, STATUS_WORDS, seconds, significant, size
-from harness.spec.cell import Cell
-from harness.spec.work import quantity_of
+from harness.spec.work import Cell, quantity_of
 from harness.visible import plural, printable
 
 FIRST_ROWS = 25

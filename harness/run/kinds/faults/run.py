@@ -25,8 +25,9 @@ from harness.run.process.zygote import Zygote
 from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.axes import ENGINE
-from harness.spec.cell import Cell, TrainingCell, trained
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.faults import Faults
+from harness.spec.work import Cell
 from harness.trial.job_state import read_state
 
 COST_PAIRS = 8

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 
 def hosts_needed(cell: Cell, hosts: int) -> int:
