@@ -349,7 +349,8 @@ def _share(key: str, given: ShareOrText | None) -> float | None:
 def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     """`KEY=VALUE` of each key of a side, as the command line has them; UsageError for a value of another type."""
     from harness.run.kinds.one_cell import ENVIRONMENT
-    from harness.spec.sweep import sweep_of_keys
+    from harness.spec.reading import read_keys
+    from harness.spec.sweep import Sweep
     from harness.spec.text import text_of
 
     keys = given or {}
@@ -357,7 +358,7 @@ def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     for key, value in variables.items():
         if not (is_text(value) or is_number(value)):
             raise UsageError(f"{side}: {key}: given {quoted(value)}, expected a text")
-    read = sweep_of_keys({key: value for key, value in keys.items() if key not in variables}, f"--{side}")
+    read = read_keys(Sweep, {key: value for key, value in keys.items() if key not in variables}, f"--{side}")
     return [f"{key}={variables[key] if key in variables else text_of(key, getattr(read, key))}" for key in keys]
 
 

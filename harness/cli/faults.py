@@ -9,8 +9,9 @@ from harness.cli._flags import UNUSED, run_to_resume
 from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import NothingMeasured
 from harness.spec.faults import HELP as HELP_OF_KEYS
-from harness.spec.faults import LISTS, Faults, faults_from, value_of_fault_key
+from harness.spec.faults import LISTS, Faults, faults_from
 from harness.spec.sweep import load_sweep
+from harness.spec.text import value_from
 from harness.visible import json_text
 
 VERB = "faults"
@@ -50,7 +51,7 @@ def _text(given: str | list[str]) -> str:
 
 def _settings(spec: Path | None, flags: dict[str, str]) -> Faults:
     values = load_sweep(spec) if spec is not None else {}
-    values.update({key: value_of_fault_key(key, text) for key, text in flags.items()})
+    values.update({key: value_from(key, text, Faults) for key, text in flags.items()})
     return faults_from(values, "faults" if spec is None else str(spec) if not flags else f"{spec} and flags")
 
 

@@ -20,7 +20,7 @@ from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.packed import PACKED, opened_records, records_file
 from harness.record.trial import TrialRecord
-from harness.spec.sweep import PATTERNS
+from harness.spec.reading import PATTERNS
 from harness.spec.work import Cell
 from harness.visible import one_line
 

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from harness.errors import UsageError, nearest, not_one_of
+from harness.errors import UsageError, not_one_of
 from harness.spec.axes import ENGINE, Count, DeviceCount, Natural, Seconds
 from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
 from harness.spec.entry import settings as settings_of
 from harness.spec.names import whose
+from harness.spec.reading import Spec, read_keys
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
-from harness.spec.sweep import in_one_line, without_nul
-from harness.visible import quoted
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
@@ -24,10 +23,8 @@ LISTS = ("engine", "strategy", "fault", "checkpoint_every")
 NO_STRATEGY = "none"
 
 
-class Faults(BaseModel):
+class Faults(Spec):
     """Every key of a spec. Times are in seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     engine: list[str] = [ENGINE]
     strategy: list[str] = ["mirrored", "multi_worker_mirrored", "parameter_server"]
@@ -57,23 +54,11 @@ class Faults(BaseModel):
     data_dir: str = ""
     engine_python: str = ""
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _one_value_is_a_list_of_one(cls, value: Any, info: Any) -> Any:
-        return [value] if info.field_name in LISTS and not isinstance(value, list) else value
-
-    @field_validator("*")
-    @classmethod
-    def _no_text_has_a_nul(cls, value: Any) -> Any:
-        return without_nul(value)
-
     @field_validator(*LISTS)
     @classmethod
-    def _lists_are_of_different_values(cls, value: list[Any]) -> list[Any]:
+    def _no_list_is_empty(cls, value: list[Any]) -> list[Any]:
         if not value:
             raise ValueError("expected at least one value")
-        if len(set(value)) != len(value):
-            raise ValueError("a value is listed twice")
         return value
 
 
@@ -122,34 +107,10 @@ def _own(engine: str, strategies: Mapping[str, StrategyTraits]) -> list[str]:
 
 def faults_from(values: dict[str, Any], source: str = "spec") -> Faults:
     """Validate `values`, but for names of strategies; raise UsageError with one line that names the key."""
-    for key in values:
-        if key not in Faults.model_fields:
-            raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, Faults.model_fields)}")
-    try:
-        settings = Faults.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(f"{source}: {in_one_line(error)}") from None
+    settings = read_keys(Faults, values, source)
     for every in settings.checkpoint_every:
         if every >= settings.steps:
             raise UsageError(f"{source}: checkpoint_every: given {every}, expected less than steps ({settings.steps})")
     lists = {key: len(getattr(settings, key)) for key in LISTS}
     check_product(source, {**lists, "repeats": settings.repeats}, "jobs", MOST_JOBS)
     return settings
-
-
-def value_of_fault_key(key: str, text: str) -> Any:
-    """`text` as the flag `--key` gives it; a list is split at commas. UsageError names the key."""
-    default = Faults.model_fields[key].default
-    if key in LISTS:
-        return [_number(key, part.strip(), default[0]) for part in text.split(",")]
-    return _number(key, text, default)
-
-
-def _number(key: str, text: str, like: Any) -> Any:
-    if isinstance(like, str):
-        return text
-    kind, expected = (float, "a number") if isinstance(like, float) else (int, "a whole number")
-    try:
-        return kind(text)
-    except ValueError:
-        raise UsageError(f"{key}: given {quoted(text)}, expected {expected}") from None

@@ -5,18 +5,17 @@ As of axes (`harness.spec.axes`): flags, what a spec allows, comparisons, comman
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from harness.spec.axes import MOST, MOST_SECONDS, Few, Natural, Seconds
 from harness.spec.entry import Setting, settings
+from harness.spec.reading import Spec
 
 
 # An argument a line would make pages of the table.
 # fmt: off
-class Settings(BaseModel):
+class Settings(Spec):
     """The keys of a spec that are the run's. Times are in seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     trials: Annotated[Few, Setting(
         help="trials of every cell: fresh processes, the unit of replication", repeated=False,

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import annotated_types
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic import Field, create_model, field_validator
 
-from harness.errors import UsageError, nearest
+from harness.errors import UsageError
 from harness.files import read_whole
 from harness.registry import OWN as OWN_PATTERN
 from harness.registry import is_script, script_of
@@ -22,6 +22,7 @@ from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
 from harness.spec.collective import COLLECTIVE, GRADIENTS, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
+from harness.spec.reading import Spec, read_keys
 from harness.spec.settings import SETTINGS, Settings
 from harness.visible import quoted
 
@@ -77,16 +78,9 @@ PROVING: dict[str, int] = {"trials": 1, "max_trials": 1, "windows": 5, "max_warm
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-PATTERNS = {
-    "name": "letters, digits, '_', '.' and '-', a letter or digit first, at most 64",
-    "quantity": "what work is counted in, such as 'images', or 'tokens=40' of examples that have 40",
-}
-"""What the values of keys look like that are of a pattern, in words."""
 
 
-class _Lists(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
+class _Lists(Spec):
     name: Annotated[str, Field(pattern=NAME)] = "sweep"
 
 
@@ -96,13 +90,6 @@ if not TYPE_CHECKING:  # a type checker cannot know keys that a table makes; `Sw
     )
 
 
-def without_nul(value: Any) -> Any:
-    """`value`; ValueError where it is or has a text with a NUL, which no path and no process's argument can have."""
-    if any(isinstance(text, str) and "\0" in text for text in (value if isinstance(value, list) else [value])):
-        raise ValueError("expected a text without NUL characters")
-    return value
-
-
 class Sweep(Settings, _Lists):
     """Every key of a spec. Lists are axes; the matrix is their product. Times are in seconds."""
 
@@ -110,13 +97,6 @@ class Sweep(Settings, _Lists):
         """The values that are asked for of an axis, by its key in a spec (AXES)."""
         values: list[Any] = getattr(self, axis)
         return values
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _one_value_is_a_list_of_one(cls, value: Any, info: Any) -> Any:
-        if info.field_name in AXES and not isinstance(value, list):
-            return [value]
-        return value
 
     @field_validator("listen")
     @classmethod
@@ -135,18 +115,6 @@ class Sweep(Settings, _Lists):
     @classmethod
     def _arguments_are_split_as_a_shell_does(cls, value: str) -> str:
         script_of(value)  # ValueError: No closing quotation
-        return value
-
-    @field_validator("*")
-    @classmethod
-    def _no_text_has_a_nul(cls, value: Any) -> Any:
-        return without_nul(value)
-
-    @field_validator("*")
-    @classmethod
-    def _no_axis_repeats_a_value(cls, value: Any) -> Any:
-        if isinstance(value, list) and len(set(value)) != len(value):
-            raise ValueError("a value is listed twice")
         return value
 
 
@@ -227,10 +195,6 @@ MOST_DOTS = 48
 _KEY = re.compile(r"[ \t]*([A-Za-z0-9_-]+)[ \t]*=")
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?""")
 _LONG_KEY = re.compile(rf"(?<![\w-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{MOST_DOTS + 1}}}")
-TYPES = {"int": "a whole number", "float": "a number", "string": "a text", "bool": "true or false"}
-"""What a value of another type should have been, by how pydantic calls the error: `int_from_float`."""
-OF_TYPES = ("_type", "_parsing", "_from_float")
-"""What the names of such errors end with."""
 
 
 def sweep_from(values: Mapping[str, Any], source: str = "spec", unused: Collection[str] = ()) -> Sweep:
@@ -244,22 +208,9 @@ def sweep_from(values: Mapping[str, Any], source: str = "spec", unused: Collecti
     return sweep if len(used) == len(values) else _whole(used, source)
 
 
-def sweep_of_keys(values: Mapping[str, Any], source: str) -> Sweep:
-    """`values`, each of its key's type, whether or not they go together; UsageError names the key."""
-    for key in values:
-        if key not in Sweep.model_fields:
-            raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, Sweep.model_fields)}")
-    try:
-        return Sweep.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(f"{source}: {in_one_line(error)}") from None
-    except UsageError as error:
-        raise UsageError(f"{source}: {error}") from None
-
-
 def _whole(values: dict[str, Any], source: str) -> Sweep:
     """`values` as a Sweep whose keys go together."""
-    sweep = sweep_of_keys(values, source)
+    sweep = read_keys(Sweep, values, source)
     for key in OWN_FUNCTIONS:
         if (path := getattr(sweep, key)) and not (
             re.fullmatch(OWN_PATTERN, path) or (key == "step" and is_script(path))
@@ -368,20 +319,3 @@ def _longest_number_key(text: str) -> str:
     places = (found.start() for found in re.finditer(r"[0-9_]+", text) if len(found[0].replace("_", "")) > most)
     keys = re.findall(r"^\s*([^\s=#]+)\s*=", text[: next(places, 0)], re.MULTILINE)
     return keys[-1] if keys else "spec"
-
-
-def in_one_line(error: ValidationError) -> str:
-    """The first fault of a spec: its key, what was given and what is expected."""
-    first = error.errors()[0]
-    key = str(first["loc"][0]) if first["loc"] else "spec"
-    expected = first["msg"].removeprefix("Value error, ")
-    expected = expected.removeprefix("Input should be ")
-    given = first["input"]
-    if first["type"].endswith(OF_TYPES):
-        expected = TYPES.get(first["type"].partition("_")[0], expected)
-    if first["type"] == "string_pattern_mismatch":
-        expected = PATTERNS[key]
-    if first["type"] == "value_error":
-        return f"{key}: given {quoted(given)}: {expected}"
-    hint = nearest(given, expected.replace("'", "").replace(" or ", ", ").split(", ")) if isinstance(given, str) else ""
-    return f"{key}: given {quoted(given)}, expected {expected}{hint}"

@@ -3,21 +3,22 @@
 from typing import Any, get_args
 
 from harness.errors import UsageError
-from harness.spec.sweep import AXES, SPELLINGS, Sweep
+from harness.spec.reading import Spec, is_list
+from harness.spec.sweep import SPELLINGS, Sweep
 from harness.visible import quoted
 
 
-def value_from(key: str, text: str) -> Any:
-    """`text` as the type of `key`; a list where the key is an axis, split at commas. UsageError names the key.
+def value_from(key: str, text: str, spec: type[Spec] = Sweep) -> Any:
+    """`text` as the type of `key`; a list where the key takes one, split at commas. UsageError names the key.
 
     Values that have commas of their own are split as the key's entry says.
     """
+    kind = spec.model_fields[key].annotation
+    if not is_list(spec, key):
+        return _scalar(key, text, kind)
     if key in SPELLINGS:
         return SPELLINGS[key].split(text)
-    if key not in AXES:
-        return _scalar(key, text, Sweep.model_fields[key].annotation)
-    element = get_args(Sweep.model_fields[key].annotation)[0]
-    return [_scalar(key, part.strip(), element) for part in text.split(",")]
+    return [_scalar(key, part.strip(), get_args(kind)[0]) for part in text.split(",")]
 
 
 def text_of(key: str, value: Any) -> str:

@@ -12,7 +12,8 @@ import pytest
 from harness.errors import NothingMeasured, StorageError, UsageError
 from harness.record import RunStore, list_runs, load_run, resolve_run
 from harness.record.limits import keep_sheet, make_place
-from harness.spec.sweep import AXES, PATTERNS
+from harness.spec.reading import PATTERNS
+from harness.spec.sweep import AXES
 from tests.limits import limits
 from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
 from tests.rights import as_no_root

@@ -8,8 +8,9 @@ import pytest
 
 from harness.errors import UsageError
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.faults import FAULT_NAMES, HELP, Faults, faults_from, strategies_of, value_of_fault_key
+from harness.spec.faults import FAULT_NAMES, HELP, Faults, faults_from, strategies_of
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
+from harness.spec.text import value_from
 from harness.trial.engines import catalogue_of
 
 ROOT = Path(__file__).parents[2]
@@ -97,12 +98,12 @@ def test_one_value_stands_for_a_list_of_one() -> None:
     ],
 )
 def test_a_flag_means_what_the_key_means(key: str, text: str, value: Any) -> None:
-    assert value_of_fault_key(key, text) == value
+    assert value_from(key, text, Faults) == value
 
 
 def test_a_flag_that_is_no_number_names_its_key() -> None:
     with pytest.raises(UsageError, match="repeats: given 'many', expected a whole number"):
-        value_of_fault_key("repeats", "many")
+        value_from("repeats", "many", Faults)
 
 
 def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:

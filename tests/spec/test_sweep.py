@@ -15,7 +15,8 @@ from harness.errors import UsageError
 from harness.spec import Sweep, load_sweep, sweep_from
 from harness.spec.axes import LARGEST
 from harness.spec.faults import Faults, faults_from
-from harness.spec.sweep import ASKED, AXES, PATTERNS
+from harness.spec.reading import PATTERNS
+from harness.spec.sweep import ASKED, AXES
 
 NAN, INFINITY = float("nan"), float("inf")
 HUNDRED, MANY = list(range(1, 101)), list(range(4, 4008, 4))

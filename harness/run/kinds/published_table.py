@@ -12,7 +12,8 @@ from harness.record.imported import ImportedRecord
 from harness.record.manifest import Machine, RunManifest
 from harness.record.published import read_figures
 from harness.record.store import RunStore, new_run_id
-from harness.spec.sweep import NAME, PATTERNS, Sweep
+from harness.spec.reading import PATTERNS
+from harness.spec.sweep import NAME, Sweep
 from harness.version import __version__
 from harness.visible import quoted
 
