@@ -30,7 +30,7 @@ def registered(package: str, attribute: str) -> MappingProxyType[str, Any]:
     return MappingProxyType(found)
 
 
-OWN = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*"
+OWN_PATTERN = r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*"
 """A pattern of what `load_attribute` takes."""
 
 

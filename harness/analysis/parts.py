@@ -47,7 +47,7 @@ PARTS: Mapping[PartName, PartWeights] = {
     "compute": {ALONE: 1, EMPTY: -1},
 }
 """How much of each arm's time makes a part. All of them and `unexplained` are the whole step."""
-OF_SERVERS: Mapping[PartName, PartWeights] = {
+PARTS_OF_SERVERS: Mapping[PartName, PartWeights] = {
     "input": PARTS["input"],
     "pull": {WHOLE: 1, NO_PULL: -1},
     "push": {WHOLE: 1, NO_PUSH: -1},
@@ -79,7 +79,7 @@ leave of the step."""
 def part_weights(family: FamilyRecord) -> dict[PartName, PartWeights]:
     """Of each part that the family has: one replica has nobody to wait for, and all it computes it computes alone."""
     served = NO_PULL in family.arms
-    parts: dict[PartName, PartWeights] = dict(OF_SERVERS if served else PARTS)
+    parts: dict[PartName, PartWeights] = dict(PARTS_OF_SERVERS if served else PARTS)
     if family.alone is None:
         parts.pop("communication", None)
         del parts["contention"]

@@ -8,8 +8,7 @@ from harness.cli._completion import told_names
 from harness.cli._flags import UNUSED, run_to_resume
 from harness.cli._options import RESULTS, argument, option, resume_option, with_names
 from harness.errors import NothingMeasured
-from harness.spec.faults import HELP as HELP_OF_KEYS
-from harness.spec.faults import LISTS, Faults, faults_from
+from harness.spec.faults import HELP_OF_FAULTS, LISTS, Faults, faults_from
 from harness.spec.sweep import load_sweep
 from harness.spec.text import value_from
 from harness.visible import json_text
@@ -100,7 +99,7 @@ FLAGS = [
     argument("spec", Path | None, "A spec, see benchmarks/faults.toml.", "[SPEC.toml]"),
     *(
         option(key, (list[str] if key in LISTS else str) | None, text, metavar="VALUE")
-        for key, text in HELP_OF_KEYS.items()
+        for key, text in HELP_OF_FAULTS.items()
     ),
     RESULTS,
     resume_option("Run only what a run still misses.", "faults"),

@@ -5,7 +5,7 @@ Every caller takes a `root`, so that a test can lay out another machine's files 
 
 from pathlib import Path
 
-ROOT = Path("/")
+ROOT_FOLDER = Path("/")
 
 
 def text(path: Path) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.environment.fact import Fact, Facts
-from harness.environment.files import ROOT, fields, text
+from harness.environment.files import ROOT_FOLDER, fields, text
 
 _SMI_LIMIT_S = 5.0
 _SMI_FIELDS = {
@@ -52,7 +52,7 @@ _SLOWDOWNS = {
 SLURM_GAVE = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 
 
-def facts(root: Path = ROOT) -> Facts:
+def facts(root: Path = ROOT_FOLDER) -> Facts:
     """`gpu.count`, `gpu.source` and, for each GPU, `gpu.N.*`; sizes in bytes, clocks in MHz, power in W."""
     by_nvml = _by_nvml(root)
     if by_nvml is not None:
@@ -81,7 +81,7 @@ def _by_nvml(root: Path) -> Facts | None:
         nvml.nvmlShutdown()
 
 
-def read_nvml(nvml: Any, root: Path = ROOT) -> Facts:
+def read_nvml(nvml: Any, root: Path = ROOT_FOLDER) -> Facts:
     """Facts through an initialised `pynvml`. Raises its NVMLError when the library itself fails."""
     ask = asking(nvml)
     count = nvml.nvmlDeviceGetCount()
@@ -152,7 +152,7 @@ def visible_to_cuda(
     return [index in seen for index in range(len(uuids))]
 
 
-def not_found(title: str, remedy: str, root: Path = ROOT) -> str:
+def not_found(title: str, remedy: str, root: Path = ROOT_FOLDER) -> str:
     """Why a framework finds no GPU here, in one line; `remedy` is what may be wrong where a driver shows some."""
     seen = sorted(
         f"/{path.relative_to(root)}" for name in ("nvidia[0-9]*", "kfd") for path in (root / "dev").glob(name)
@@ -290,7 +290,7 @@ def _smi_value(key: str, cell: str) -> Fact:
     return value if key.endswith("_w") else int(value)
 
 
-def by_proc(root: Path = ROOT) -> Facts:
+def by_proc(root: Path = ROOT_FOLDER) -> Facts:
     """Names only, from the kernel driver's /proc files; no GPU at all when there are none."""
     found: Facts = {"gpu.count": 0, "gpu.source": None}
     files = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 from harness.environment.fact import Facts
-from harness.environment.files import ROOT, fields, text
+from harness.environment.files import ROOT_FOLDER, fields, text
 from harness.environment.limits import (
     affinity_cores,
     available_memory_bytes,
@@ -23,7 +23,7 @@ _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "a
 _CACHE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def facts(root: Path = ROOT) -> Facts:
+def facts(root: Path = ROOT_FOLDER) -> Facts:
     """`machine.*`, `cpu.*` and `memory.*`; sizes in bytes."""
     import psutil
 
@@ -67,7 +67,7 @@ def _version(cpu: dict[str, str]) -> list[str]:
     return [cpu[key] for key in ("cpu family", "model", "stepping") if key in cpu]
 
 
-def caches(root: Path = ROOT) -> Facts:
+def caches(root: Path = ROOT_FOLDER) -> Facts:
     """Bytes of the first core's data and unified caches by level."""
     found: Facts = {"cpu.l1d_bytes": None, "cpu.l2_bytes": None}
     found["cpu.l3_bytes"] = None
@@ -80,7 +80,7 @@ def caches(root: Path = ROOT) -> Facts:
     return found
 
 
-def machine_id(processor: str, root: Path = ROOT) -> str:
+def machine_id(processor: str, root: Path = ROOT_FOLDER) -> str:
     """Twelve hexadecimal digits that stay the same on one machine and do not name it.
 
     The processor is hashed along, because machines cloned from one disk image share /etc/machine-id. Of a container

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.environment.files import ROOT, fields, number, text
+from harness.environment.files import ROOT_FOLDER, fields, number, text
 
 SELECTABLE = 1024
 """Descriptors that `select` can wait for, whatever more a process may open."""
@@ -27,7 +27,7 @@ def affinity_cores() -> int:
     return os.cpu_count() or 1
 
 
-def quota_cores(root: Path = ROOT) -> float | None:
+def quota_cores(root: Path = ROOT_FOLDER) -> float | None:
     """Cores' worth of processor time that the tightest cgroup grants, or None without a quota."""
     quotas = []
     for folder in _cgroups("cpu", root):
@@ -39,7 +39,7 @@ def quota_cores(root: Path = ROOT) -> float | None:
     return min(quotas, default=None)
 
 
-def throttled_periods(root: Path = ROOT) -> int | None:
+def throttled_periods(root: Path = ROOT_FOLDER) -> int | None:
     """Scheduler periods in which the quota stopped this cgroup so far, or None if not told."""
     for folder in _cgroups("cpu", root):
         counted = fields(folder / "cpu.stat", " ").get("nr_throttled", "")
@@ -48,7 +48,7 @@ def throttled_periods(root: Path = ROOT) -> int | None:
     return None
 
 
-def memory_limit_bytes(root: Path = ROOT) -> int | None:
+def memory_limit_bytes(root: Path = ROOT_FOLDER) -> int | None:
     """The tightest cgroup memory limit, or None when none is below the machine's memory."""
     import psutil
 
@@ -57,7 +57,7 @@ def memory_limit_bytes(root: Path = ROOT) -> int | None:
     return min((limit for limit in limits if limit is not None and limit < total), default=None)
 
 
-def available_memory_bytes(root: Path = ROOT) -> int:
+def available_memory_bytes(root: Path = ROOT_FOLDER) -> int:
     """Bytes that new processes can take without swapping or being killed: the machine's and the cgroups'."""
     import psutil
 

@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 from harness.environment.fact import Facts
-from harness.environment.files import ROOT, fields, number, text
+from harness.environment.files import ROOT_FOLDER, fields, number, text
 
 STEAL_INTERVAL_S = 0.2
 
 
-def facts(root: Path = ROOT) -> Facts:
+def facts(root: Path = ROOT_FOLDER) -> Facts:
     """Clock control, threads a core, load, swap and power; None where this system does not tell."""
     cpu = root / "sys/devices/system/cpu"
     return {
@@ -54,7 +54,7 @@ def chosen(options: str | None) -> str | None:
     return options.partition("[")[2].partition("]")[0]
 
 
-def stolen_ticks(root: Path = ROOT) -> tuple[int, int] | None:
+def stolen_ticks(root: Path = ROOT_FOLDER) -> tuple[int, int] | None:
     """Ticks of all processors since boot: those that the hypervisor gave to others, and all."""
     line = (text(root / "proc/stat") or "").partition("\n")[0].split()
     if len(line) < 9 or line[0] != "cpu":

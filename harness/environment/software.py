@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.environment.fact import Fact, Facts
-from harness.environment.files import ROOT, fields, text
+from harness.environment.files import ROOT_FOLDER, fields, text
 
 PACKAGES = (
     "tensorflow",
@@ -40,7 +40,7 @@ LONGEST_LOOK_S = 10
 """Seconds for git to see whether tracked files were changed."""
 
 
-def facts(root: Path = ROOT) -> Facts:
+def facts(root: Path = ROOT_FOLDER) -> Facts:
     """`os.*`, `python.*`, `package.NAME`, `env.NAME` and `git.revision`."""
     return {
         "os.system": platform.system(),
@@ -122,7 +122,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def distribution(root: Path = ROOT) -> str | None:
+def distribution(root: Path = ROOT_FOLDER) -> str | None:
     """For example `Debian GNU/Linux 12 (bookworm)` or `macOS 15.1`."""
     mac = platform.mac_ver()[0]
     if mac:
@@ -130,7 +130,7 @@ def distribution(root: Path = ROOT) -> str | None:
     return fields(root / "etc/os-release", "=").get("PRETTY_NAME", "").strip('"') or None
 
 
-def container(root: Path = ROOT) -> str | None:
+def container(root: Path = ROOT_FOLDER) -> str | None:
     """`docker`, `podman`, `kubernetes`, `lxc`… when this process runs in a container, by its marks."""
     if (root / "run/.containerenv").exists():
         return "podman"

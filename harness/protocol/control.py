@@ -60,6 +60,6 @@ Demand = Spawn | Signal | Dismissal
 """The parent's word."""
 ChildEvent = Birth | Death
 """The fork server's word, once it is ready."""
-LATER = ConfigDict(defer_build=True)
-DEMANDS: TypeAdapter[Demand] = TypeAdapter(Annotated[Demand, Field(discriminator="do")], config=LATER)
-EVENTS: TypeAdapter[ChildEvent] = TypeAdapter(Annotated[ChildEvent, Field(discriminator="of")], config=LATER)
+_DEFERRED = ConfigDict(defer_build=True)
+DEMANDS: TypeAdapter[Demand] = TypeAdapter(Annotated[Demand, Field(discriminator="do")], config=_DEFERRED)
+EVENTS: TypeAdapter[ChildEvent] = TypeAdapter(Annotated[ChildEvent, Field(discriminator="of")], config=_DEFERRED)

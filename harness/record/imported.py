@@ -13,7 +13,7 @@ from harness.spec.cell import TrainingCell
 from harness.spec.naming import told_value
 
 PositiveNumber = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
-NEEDED = ("strategy", "replicas", "model")
+NEEDED_KEYS = ("strategy", "replicas", "model")
 """Keys that every figure has."""
 
 
@@ -38,7 +38,7 @@ class PublishedFigure(RecordModel):
 
     @model_validator(mode="after")
     def _the_keys_are_a_cells(self) -> "PublishedFigure":
-        for key in NEEDED:
+        for key in NEEDED_KEYS:
             if key not in self.keys:
                 raise ValueError(f"keys: {key} is missing")
         for key, value in self.keys.items():

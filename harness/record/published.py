@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, create_model
 
 from harness.errors import UsageError, nearest
-from harness.record.imported import NEEDED as NEEDED_KEYS
-from harness.record.imported import PublishedFigure
+from harness.record.imported import NEEDED_KEYS, PublishedFigure
 from harness.spec.axes import MOST
 from harness.spec.cell import TrainingCell
 
@@ -32,7 +31,7 @@ ALIASES = {
     "n": "trials",
 }
 """Other names of columns: those of published tables, and of `export --format cells`."""
-NEEDED = (*NEEDED_KEYS, "throughput_examples_per_s")
+NEEDED_COLUMNS = (*NEEDED_KEYS, "throughput_examples_per_s")
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
 EXPECTED = {
     "int_parsing": "a whole number from 1",
@@ -53,7 +52,7 @@ def _row_model() -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for key, field in {**TrainingCell.model_fields, **figure}.items():
         kind: Any = str if key == "precision" else field.rebuild_annotation()
-        fields[key] = (kind, ... if key in NEEDED else None)
+        fields[key] = (kind, ... if key in NEEDED_COLUMNS else None)
     return create_model("FigureRow", **fields)
 
 
@@ -100,7 +99,7 @@ def _columns(header: list[str], name: str) -> list[str]:
         if column in columns:
             raise UsageError(f"{name}: row 1: column {given!r} says what another one says already")
         columns.append(column)
-    for column in NEEDED:
+    for column in NEEDED_COLUMNS:
         if column not in columns:
             other = next((alias for alias, known in ALIASES.items() if known == column), None)
             raise UsageError(f"{name}: row 1: no column {column}" + (f" (or {other})" if other else ""))

@@ -20,14 +20,14 @@ QUESTIONS: dict[Subject, str] = {
     "fork_server": "does the fork server hold no driver's file",
 }
 ORDER: tuple[ProofResult, ...] = ("failed", "unknown", "passed")
-TOLD: dict[ProofResult, str] = {"failed": "FAILED", "unknown": "cannot tell", "passed": "passed"}
+VERDICT_WORDS: dict[ProofResult, str] = {"failed": "FAILED", "unknown": "cannot tell", "passed": "passed"}
 
 
 def line_of(proof: Proof) -> str:
     """`passed  clock  none ×1 b8, virtual-cpu: ...` for a terminal, as it comes."""
     where = ", ".join(filter(None, (proof.name, proof.device)))
     said = f": {proof.words}" if proof.words else ""
-    return f"{TOLD[proof.verdict]:<12} {proof.subject.replace('_', ' '):<14} {where}{said}"
+    return f"{VERDICT_WORDS[proof.verdict]:<12} {proof.subject.replace('_', ' '):<14} {where}{said}"
 
 
 def summary(record: ProofRecord) -> str:
@@ -50,7 +50,7 @@ def table(record: ProofRecord) -> Table:
     """A row a proof, what failed first."""
     columns = tuple(Head(name, False) for name in ("", "asked", "of", "device", "evidence"))
     ordered = sorted(record.proofs, key=lambda proof: ORDER.index(proof.verdict))
-    rows = tuple((TOLD[p.verdict], QUESTIONS[p.subject], p.name, p.device, p.words) for p in ordered)
+    rows = tuple((VERDICT_WORDS[p.verdict], QUESTIONS[p.subject], p.name, p.device, p.words) for p in ordered)
     return Table("What was asked of this machine", columns, rows, "")
 
 

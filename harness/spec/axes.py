@@ -75,10 +75,10 @@ FEEDING = (*PIPELINES, "appetite")
 """An input pipeline by itself, and the model that it is held against."""
 INPUT = ("executed.input",)
 PROGRAM = ("executed.fingerprint", "executed.operations")
-OWN = ("package.module:function", registry.OWN)
+OWN = ("package.module:function", registry.OWN_PATTERN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
 WITH_PARAMETERS = ("", calls.PATTERN)
-OWN_CALL = rf"{registry.OWN}(\([^()]*\))?"
+OWN_CALL = rf"{registry.OWN_PATTERN}(\([^()]*\))?"
 OWN_MODEL = ("keras:NAME, package.module:function", rf"{OWN_CALL}|(keras:)?{calls.PATTERN}")
 PHOTOGRAPHS = r"photographs:[1-9]\d{0,4}"
 PLACES = r"(tfrecord|folder):[^,\n]+"

@@ -17,7 +17,7 @@ from harness.spec.sweep import HELP as HELP_OF_SWEEP
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
-OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
+FAULTS_OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
 """Faults of a parameter server."""
 LISTS = ("engine", "strategy", "fault", "checkpoint_every")
 NO_STRATEGY = "none"
@@ -63,7 +63,7 @@ class Faults(Spec):
 
 
 SAID = settings_of(Faults)
-HELP: dict[str, str] = {
+HELP_OF_FAULTS: dict[str, str] = {
     key: (SAID[key].help if key in SAID else HELP_OF_SWEEP[key]) + (" (comma-separated)" if key in LISTS else "")
     for key in Faults.model_fields
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.errors import UsageError, nearest
 from harness.spec.lists import split_keyed
 
-AXES = ("batch", "model")
+MESH_AXES = ("batch", "model")
 MOST = 4096
 _SIZE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 _EXPECTED = "expected batch:N, model:N or both, like batch:2,model:2"
@@ -30,8 +30,8 @@ class Mesh:
         found: dict[str, int] = {}
         for part in text.split(","):
             axis, _, size = (piece.strip() for piece in part.lower().partition(":"))
-            if axis not in AXES:
-                raise _refused(text, _EXPECTED + nearest(axis, AXES))
+            if axis not in MESH_AXES:
+                raise _refused(text, _EXPECTED + nearest(axis, MESH_AXES))
             if axis in found:
                 raise _refused(text, f"'{axis}' is there twice")
             if not _SIZE.fullmatch(size) or int(size) > MOST:

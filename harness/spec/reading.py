@@ -13,9 +13,9 @@ PATTERNS = {
     "quantity": "what work is counted in, such as 'images', or 'tokens=40' of examples that have 40",
 }
 """What the values of keys look like that are of a pattern, in words."""
-TYPES = {"int": "a whole number", "float": "a number", "string": "a text", "bool": "true or false"}
+_TYPES = {"int": "a whole number", "float": "a number", "string": "a text", "bool": "true or false"}
 """What a value of another type should have been, by how pydantic calls the error: `int_from_float`."""
-OF_TYPES = ("_type", "_parsing", "_from_float")
+_OF_TYPES = ("_type", "_parsing", "_from_float")
 """What the names of such errors end with."""
 
 
@@ -73,8 +73,8 @@ def _in_one_line(error: ValidationError) -> str:
     expected = first["msg"].removeprefix("Value error, ")
     expected = expected.removeprefix("Input should be ")
     given = first["input"]
-    if first["type"].endswith(OF_TYPES):
-        expected = TYPES.get(first["type"].partition("_")[0], expected)
+    if first["type"].endswith(_OF_TYPES):
+        expected = _TYPES.get(first["type"].partition("_")[0], expected)
     if first["type"] == "string_pattern_mismatch":
         expected = PATTERNS[key]
     if first["type"] == "value_error":

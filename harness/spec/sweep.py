@@ -14,8 +14,7 @@ from pydantic import Field, create_model, field_validator
 
 from harness.errors import UsageError
 from harness.files import read_whole
-from harness.registry import OWN as OWN_PATTERN
-from harness.registry import is_script, script_of
+from harness.registry import OWN_PATTERN, is_script, script_of
 from harness.spec.address import split_address
 from harness.spec.axes import OF_OWN_STEP, TABLE, Axes
 from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError, nearest
-from harness.registry import OWN, is_script, load_attribute, script_of
+from harness.registry import OWN_PATTERN, is_script, load_attribute, script_of
 from harness.spec.calls import own_of
 from harness.visible import quoted
 
@@ -37,7 +37,7 @@ def found_function(key: str, text: str) -> Callable[..., Any]:
     not callable, or it has no such parameter.
     """
     path, given = own_of(key, text)
-    if not re.fullmatch(OWN, path):
+    if not re.fullmatch(OWN_PATTERN, path):
         raise UsageError(f"{key}: given '{path}', expected package.module:function")
     here = str(Path.cwd())
     if here not in sys.path:  # `python -m harness` has it, the `harness` script has not

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.spec.catalogue import StrategyTraits
-from harness.spec.faults import FAULT_NAMES, HELP, Faults, faults_from, strategies_of
+from harness.spec.faults import FAULT_NAMES, HELP_OF_FAULTS, Faults, faults_from, strategies_of
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
 from harness.spec.text import value_from
 from harness.trial.engines import catalogue_of
@@ -115,9 +115,9 @@ def test_the_spec_in_benchmarks_is_the_default_in_full() -> None:
 
 
 def test_every_key_has_the_help_of_its_flag_which_is_a_sweeps_where_nothing_else_is_said() -> None:
-    assert set(HELP) == set(Faults.model_fields)
-    assert all(HELP.values())
-    same = {key for key in HELP if HELP[key] == HELP_OF_SWEEP.get(key)}
+    assert set(HELP_OF_FAULTS) == set(Faults.model_fields)
+    assert all(HELP_OF_FAULTS.values())
+    same = {key for key in HELP_OF_FAULTS if HELP_OF_FAULTS[key] == HELP_OF_SWEEP.get(key)}
     assert same == {"model", "data", "optimizer", "data_dir", "engine_python"}
 
 

@@ -9,7 +9,7 @@ from harness.report.words.engines import engine_name, processors_of_engines
 from harness.report.words.text import FIXED_PARTS, NOTHING, seconds
 from harness.visible import plural, printable
 
-MEASURED = ("processors of one device", "fixed cost of a trial")
+MEASURED_COLUMNS = ("processors of one device", "fixed cost of a trial")
 """Columns of what was measured, where anything was; the others are what engines say of themselves."""
 NOTE = (
     f"{NOTHING} is as under TensorFlow; an engine of your own says nothing of itself. A trial's fixed cost is "
@@ -54,7 +54,7 @@ def differing_lines(work: WorkloadSummary) -> list[str]:
     names = [column.name for column in table.columns[1:]]
     lines = []
     for engine, *told in table.rows:
-        pairs = [(name, text) for name, text in zip(names, told, strict=True) if name not in MEASURED]
+        pairs = [(name, text) for name, text in zip(names, told, strict=True) if name not in MEASURED_COLUMNS]
         words = [f"{name} {text}" for name, text in pairs if text != NOTHING]
         lines += [f"{engine}: {'; '.join(words)}."] if words else []
     return lines
@@ -71,7 +71,7 @@ def engines_table(work: WorkloadSummary) -> Table:
             told.setdefault(subject, {})[words] = None
     subjects = list(dict.fromkeys(subject for told in unlike.values() for subject in told))
     busy = {engine: f"{count:.2f}" for engine, count in processors_of_engines(work).items()}
-    measured = {name: by for name, by in zip(MEASURED, (busy, _fixed_costs(work)), strict=True) if by}
+    measured = {name: by for name, by in zip(MEASURED_COLUMNS, (busy, _fixed_costs(work)), strict=True) if by}
     columns = tuple(Head(name.replace("_", " "), False) for name in ("engine", *subjects, *measured))
     rows = [
         (

@@ -32,7 +32,7 @@ MEANING: Mapping[PartName, str] = {
     "wait": "within communication: waiting until the slowest worker has its gradients, by the sum of one number",
     "host": "what each step is faster by where up to ten are made in one call: Python and the call, beside dispatch",
 }
-IN_TRACE: Mapping[str, str] = {
+WORDS_OF_TRACE: Mapping[str, str] = {
     "compute": "some op of forward or backward runs",
     "update": "none of these, and some op of the optimizer runs",
     "communication": "nothing but a collective runs",
@@ -221,7 +221,7 @@ def _trace_table(name: str, found: Explanation) -> Table:
             _percent(part.share),
             _percent(part.by_arms.value),
             _interval(part.by_arms),
-            IN_TRACE[part.by_arms.name],
+            WORDS_OF_TRACE[part.by_arms.name],
         )
         for part in found.traced
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from harness.analysis import CellSummary, Problem, RunSummary
 from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
-from harness.report.words.remedies import LOST, remedy, resumed, trend_remedy
+from harness.report.words.remedies import REMEDY_OF_LOST, remedy, resumed, trend_remedy
 from harness.report.words.separation import ENOUGH
 from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, significant
 from harness.visible import plural, printable
@@ -149,7 +149,7 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
             words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"
             yield words, _of_trials(problem.trials, cell), remedy(problem, summary.run_id)
     if lost := sum(problem.trials for problem in cell.trials.problems if problem.status not in _NOT_LOST):
-        yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), LOST
+        yield "Trials that did not end well; the throughput is of the rest", _of_trials(lost, cell), REMEDY_OF_LOST
     if missing := cell.trials.not_run:
         words = f"{missing} of {plural(cell.trials.planned, 'planned trial')} not run"
         yield "Planned trials that were not run", words, f"--resume {summary.run_id} runs them"

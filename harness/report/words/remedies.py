@@ -35,7 +35,7 @@ _UNSUPPORTED = (
     (r"\bgpus?\b", "measure where there are GPUs, or leave it out of the sweep here"),
 )
 """By what the reason says, whatever its case; the first that it says."""
-LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
+REMEDY_OF_LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
 
 
 def resumed(run_id: str) -> str:

@@ -46,7 +46,7 @@ def _settings_of_spec(spec: Path | None, keys: Mapping[str, Any]) -> explain.Exp
         if asked.get(key, default := Sweep.model_fields[key].default) != default:
             raise UsageError(f"{source}: {key}: explain takes trainings of a model, whose steps it knows; leave it out")
     sweep = sweep_from(
-        {**explain.SETTINGS, **({} if AXES & asked.keys() else ONE), **asked}, source, unused=NOT_OF_EXPLAIN
+        {**explain.OF_EXPLAIN, **({} if AXES & asked.keys() else ONE), **asked}, source, unused=NOT_OF_EXPLAIN
     )
     matrix = asked_matrix(sweep)
     measured = {engine_for(cell, sweep) for cell in matrix.cells}
@@ -73,14 +73,14 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
             f"python -m harness sweep --resume {manifest.run_id}"
         )
     axes = {key: value for key, value in given.items() if key in AXES}
-    asked = sweep_from({**explain.SETTINGS, **given}, "explain")
+    asked = sweep_from({**explain.OF_EXPLAIN, **given}, "explain")
     excluded = exclusions(asked.exclude)
 
     def fits(cell: Cell) -> bool:
         return all(_value(cell, key) in asked.asked(key) for key in axes) and not any(e.fits(cell) for e in excluded)
 
     choice = choice_of(summarise(manifest, run.trials, run.rank_unproved), fits, explain.no_instruments)
-    ours = {*explain.SETTINGS, *OF_SWEEPS, "name"}
+    ours = {*explain.OF_EXPLAIN, *OF_SWEEPS, "name"}
     laid_over = {key: getattr(asked, key) for key in ours | given.keys() - axes.keys()}
     return explain.ExplainSettings(manifest.sweep.model_copy(update=laid_over), list(choice.cells)), choice
 

@@ -102,7 +102,7 @@ def _sides(lever: Lever, sweep: Sweep) -> tuple[tuple[Side, Side], list[str]]:
     return sides_of(base, [], [lever.setting], windowed=True), command
 
 
-_OURS = explain.SETTINGS
+_OURS = explain.OF_EXPLAIN
 """Settings of `explain` that are not for a comparison, which has its own; others were asked for."""
 
 

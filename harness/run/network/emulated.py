@@ -8,7 +8,7 @@ from types import TracebackType
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.run.network.namespace import HERE, PYTHON, Namespace, NetworkError, NetworkHost, NotAvailable, TooSlow
+from harness.run.network.namespace import PROGRAMS, PYTHON, Namespace, NetworkError, NetworkHost, NotAvailable, TooSlow
 from harness.run.network.shaping import segment_bytes, shaped
 from harness.spec.network import Network
 
@@ -95,7 +95,7 @@ class EmulatedNetwork:
         if len(self._holders) < 2:
             raise NetworkError("a network of one host has no round trip to measure")
         one, other = self._holders[:2]
-        program = (*PYTHON, str(HERE / "probe.py"))
+        program = (*PYTHON, str(PROGRAMS / "probe.py"))
         address = self.hosts[1].address
         limit_s = MEASURE_LIMIT_S + ROUND_TRIPS * 2 * self.network.delay
         port = other.start(*program, "serve", address)
@@ -141,7 +141,7 @@ class EmulatedNetwork:
         if self.network.delay:
             behind = [f"{port}={_hardware(index)}" for index, port in enumerate(ports)]
             microseconds = str(round(self.network.delay * 1e6))
-            self._switch.start(*PYTHON, str(HERE / "relay.py"), microseconds, *behind, vital=True)
+            self._switch.start(*PYTHON, str(PROGRAMS / "relay.py"), microseconds, *behind, vital=True)
 
     def _govern(self, holder: Namespace, address: str) -> None:
         """By the route: as its default a namespace may only have what unprivileged programs may take as well."""

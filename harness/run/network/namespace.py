@@ -14,7 +14,7 @@ from typing import ClassVar, TypedDict
 from harness.errors import HarnessError
 from harness.protocol.channel import Channel
 
-HERE = Path(__file__).parent
+PROGRAMS = Path(__file__).parent
 PYTHON = (sys.executable, "-I", "-S")
 """Starts in hundredths of a second: no site, no package, nothing from the environment."""
 START_LIMIT_S = 10.0
@@ -74,7 +74,7 @@ class Namespace:
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [*PYTHON, str(HERE / "holder.py"), *arguments],
+                    [*PYTHON, str(PROGRAMS / "holder.py"), *arguments],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

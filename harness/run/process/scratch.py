@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-NAME = re.compile(r"harness-\d+-\w+")
+SCRATCH_NAME = re.compile(r"harness-\d+-\w+")
 """What the folders are called: the number is the process that made it, for a person who wonders."""
 DYING_S = 4.0
 """How long a process that was killed may yet hold its folder."""
@@ -50,7 +50,9 @@ def _remove_abandoned(place: Path) -> None:
     """Remove the folders of processes that are gone."""
     found: list[os.DirEntry[str]] = []
     with contextlib.suppress(OSError), os.scandir(place) as entries:  # a shared folder need not be readable
-        found = [entry for entry in entries if NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)]
+        found = [
+            entry for entry in entries if SCRATCH_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+        ]
     for entry in found:
         with contextlib.suppress(OSError):  # somebody else's, still in use, or gone meanwhile
             if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
@@ -66,7 +68,7 @@ def _remove_abandoned(place: Path) -> None:
 def _tidied(place: Path) -> bool:
     """Remove abandoned folders; whether no other is there."""
     _remove_abandoned(place)
-    return not any(NAME.fullmatch(entry.name) for entry in place.iterdir())
+    return not any(SCRATCH_NAME.fullmatch(entry.name) for entry in place.iterdir())
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.run.process.scratch import NAME, Scratch
+from harness.run.process.scratch import SCRATCH_NAME, Scratch
 
 TREE = "harness-ab"
 """What a work tree is called, in `git worktree list` too."""
@@ -129,7 +129,7 @@ class Repository:
         """Forget work trees of ours whose folders are gone; no others, whose disk may only be unmounted."""
         for line in self._git("worktree", "list", "--porcelain").stdout.splitlines():
             tree = Path(line.removeprefix("worktree "))
-            ours = tree.name == TREE and NAME.fullmatch(tree.parent.name) is not None
+            ours = tree.name == TREE and SCRATCH_NAME.fullmatch(tree.parent.name) is not None
             if line.startswith("worktree ") and ours and not tree.exists():
                 self._forget(tree)
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from harness.environment import available_memory_bytes, free_descriptors
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
+from harness.run.process.zygote import SLICE_S
 from harness.run.progress.base import Progress
 from harness.run.turns.cards import CardWatch
-from harness.run.turns.live import SLICE_S, Ended, LiveTrial
+from harness.run.turns.live import Ended, LiveTrial
 from harness.run.turns.room import CardRoom
 
 MEMORY_RESERVE = 0.15

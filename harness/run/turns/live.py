@@ -16,13 +16,11 @@ from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
 from harness.run.process.stacks import last_words, settled
-from harness.run.process.zygote import Zygote
+from harness.run.process.zygote import SLICE_S, Zygote
 from harness.run.progress.base import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
 from harness.spec.work import Cell
 
-SLICE_S = 0.2
-"""How long the parent waits for a message before it looks whether Ctrl-C was pressed."""
 PROVE_EVERY_S = 60.0
 """At most so often an update is proved between two windows of a trial."""
 PROVE_SHARE = 0.05

@@ -28,7 +28,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         DIGITS: "1,797 real handwritten digits that scikit-learn carries; needs no network",
     }
 )
-WHOLE = slice(None)
+_WHOLE_BATCH = slice(None)
 Placed = TypeVar("Placed")
 
 
@@ -54,7 +54,7 @@ class Data:
         global_batch: int,
         seed: int,
         ahead: int,
-        share: slice = WHOLE,
+        share: slice = _WHOLE_BATCH,
         thread: bool = False,
         processes: int = 1,
     ) -> None:

@@ -78,7 +78,7 @@ def python_of_nobody() -> str:
         pytest.skip("only root can become an ordinary user")
     for python in (sys.executable, "/usr/bin/python3"):
         with contextlib.suppress(OSError):
-            reading = [python, "-c", f"open({str(namespace.HERE / 'holder.py')!r})"]
+            reading = [python, "-c", f"open({str(namespace.PROGRAMS / 'holder.py')!r})"]
             if subprocess.run(reading, user=NOBODY, capture_output=True).returncode == 0:
                 return python
     pytest.skip("an ordinary user can start no Python here, or not read this checkout")
@@ -96,7 +96,7 @@ def test_an_ordinary_user_has_one_too_and_members_still_end_with_their_parent() 
 def test_a_refusal_of_the_kernel_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     refusing = tmp_path / "holder.py"
     refusing.write_text('import os, sys\nos.write(int(sys.argv[1]), b\'{"refused": "Operation not permitted"}\\n\')\n')
-    monkeypatch.setattr("harness.run.network.namespace.HERE", tmp_path)
+    monkeypatch.setattr("harness.run.network.namespace.PROGRAMS", tmp_path)
     reason = "the kernel refuses a user and network namespace: Operation not permitted"
     assert loopback_available() == reason
     with pytest.raises(NotAvailable, match=reason), private_loopback():
@@ -106,5 +106,5 @@ def test_a_refusal_of_the_kernel_is_the_reason(monkeypatch: pytest.MonkeyPatch, 
 def test_a_holder_that_does_not_start_is_a_reason_and_not_a_traceback(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.run.network.namespace.HERE", tmp_path)
+    monkeypatch.setattr("harness.run.network.namespace.PROGRAMS", tmp_path)
     assert loopback_available() == "the process that holds a network namespace is gone"

@@ -87,7 +87,7 @@ def test_one_that_is_too_slow_is_not_taken_for_one_that_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "holder.py").write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr("harness.run.network.namespace.HERE", tmp_path)
+    monkeypatch.setattr("harness.run.network.namespace.PROGRAMS", tmp_path)
     monkeypatch.setattr("harness.run.network.namespace.START_LIMIT_S", 0.1)
     slow = Namespace()
     with pytest.raises(TooSlow, match=r"did not answer within 0.1 s"):

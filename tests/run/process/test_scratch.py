@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.process import scratch
-from harness.run.process.scratch import NAME, Scratch
+from harness.run.process.scratch import SCRATCH_NAME, Scratch
 
 HOLDS = """
 import sys, time
@@ -110,7 +110,7 @@ def test_a_folder_that_another_process_takes_for_abandoned_too_early_is_made_aga
 
 def test_the_name_tells_a_person_which_process_it_was() -> None:
     scratch = Scratch()
-    assert NAME.fullmatch(scratch.path.name)
+    assert SCRATCH_NAME.fullmatch(scratch.path.name)
     scratch.close()
 
 

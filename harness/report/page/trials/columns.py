@@ -16,7 +16,7 @@ from harness.spec.quantity import EXAMPLES
 from harness.spec.work import Cell, quantity_of
 from harness.visible import printable
 
-DIGITS = 6
+DIGITS_SHOWN = 6
 """Significant digits of figures on the page; the records have all."""
 PHASE_DIGITS = 4
 MOST_LETTERS = 300
@@ -54,7 +54,7 @@ def columns_of(trials: Sequence[TrialRecord], cells: Sequence[Cell]) -> dict[str
         "started": _started([trial.started_utc for trial in trials]),
     }
     worded = quantity_of(cells).worded
-    numbers |= {worded(name): rounded(map(read, trials), DIGITS) for name, read in _NUMBERS.items()}
+    numbers |= {worded(name): rounded(map(read, trials), DIGITS_SHOWN) for name, read in _NUMBERS.items()}
     for name in Phases.model_fields:
         numbers[name] = rounded((getattr(trial.phases, name) for trial in trials), PHASE_DIGITS)
     numbers["fixed_s"] = rounded((trial.phases.fixed_s if _fixed(trial) else None for trial in trials), PHASE_DIGITS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.report.page.trials.columns import DIGITS, columns_of, described_cells, labels_of, varying_keys
+from harness.report.page.trials.columns import DIGITS_SHOWN, columns_of, described_cells, labels_of, varying_keys
 from harness.report.page.trials.detail import GRAIN, PER_CHUNK, Details, details_of
 from harness.report.page.trials.encoding import packed
 from harness.report.words.text import NOTHING, STATUS_WORDS, seconds, significant, size
@@ -124,7 +124,7 @@ def _without_script(place: str, total: int) -> str:
 def _notes(place: str, details: Details, total: int) -> tuple[str, ...]:
     where = f"{place}/trials.jsonl, whose line number is the trial's number here"
     figures = (
-        f"Figures are rounded to {DIGITS} digits and windows to a thousandth of the trial's median window; "
+        f"Figures are rounded to {DIGITS_SHOWN} digits and windows to a thousandth of the trial's median window; "
         f"unrounded they are in {where}."
     )
     if details.count == total:

@@ -16,7 +16,7 @@ from harness.run.network import EmulatedNetwork
 from harness.run.request import asked_matrix
 from harness.spec.axes import ENGINE, TABLE
 from harness.spec.cell import TrainingCell, trained
-from harness.spec.faults import OF_SERVERS, Faults, strategies_of
+from harness.spec.faults import FAULTS_OF_SERVERS, Faults, strategies_of
 from harness.spec.sweep import Sweep, sweep_from
 from harness.trial.engines import catalogue_of
 
@@ -100,7 +100,7 @@ def _sweep(settings: Faults, axes: dict[str, list[Any]]) -> Sweep:
 
 def inapplicable(cell: TrainingCell, fault: str) -> str | None:
     """Why a fault makes no sense for a strategy, or None."""
-    if fault in OF_SERVERS and not cell.asynchronous:
+    if fault in FAULTS_OF_SERVERS and not cell.asynchronous:
         return f"{cell.strategy} has no parameter servers"
     if fault == "cut_link" and len(tasks_of(cell)) == 1:
         return f"{cell.strategy} is one process: it has no link to others"
@@ -114,7 +114,7 @@ def strike_of(
     if job.fault == UNDISTURBED or job.fault_step is None:
         return None
     every = tuple(member.name for member in members) or ("the process",)
-    kind = "ps" if job.fault in OF_SERVERS else "worker"
+    kind = "ps" if job.fault in FAULTS_OF_SERVERS else "worker"
     named = [member.name for member in members if member.task == kind]
     target = (named or every)[0 if settings.target == "first" else -1]
     match job.fault:

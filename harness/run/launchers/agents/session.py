@@ -19,11 +19,10 @@ from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
-from harness.run.process.zygote import START_LIMIT_S, Zygote
+from harness.run.process.zygote import SLICE_S, START_LIMIT_S, Zygote
 from harness.trial.engines import DEFAULT
 from harness.visible import plural
 
-SLICE_S = 0.2
 MOST_WAITS = 3
 AGAIN_S = 30.0
 """A launcher that could not begin is asked no more often than this."""
