@@ -1,13 +1,16 @@
 """The registries: a file is an entry, and listing them costs no TensorFlow."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import harness
 from harness.errors import UsageError
 from harness.registry import load_attribute, registered
+from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.trial.engines import catalogue_of
 
 
@@ -18,6 +21,22 @@ def test_the_names_are_those_that_the_command_line_promises() -> None:
     assert {"gpu", "virtual-gpu", "virtual-cpu", "tpu"} <= set(catalogue.devices)
     assert {"mnist_cnn", "mlp", "resnet20", "transformer"} <= set(catalogue.models)
     assert {"digits", "synthetic"} <= set(catalogue.data)
+
+
+def test_a_strategy_is_named_where_it_is_and_in_the_tables_of_keys_and_traits_say_the_rest() -> None:
+    engines = [catalogue_of(name) for name in registered("harness.engines", "ENGINE")]
+    names = {name for of in engines for name in of.strategies.keys() - of.devices.keys() - {NO_STRATEGY}}
+    assert USUAL_STRATEGY in names
+    root = Path(harness.__file__).parent
+    tables = [root / "engines", root / "trial" / "same_work", root / "spec" / "axes.py", root / "spec" / "faults.py"]
+    named = {
+        f"{file.relative_to(root)}: {node.value}"
+        for file in root.rglob("*.py")
+        if not any(file.is_relative_to(table) for table in tables)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert named == set()
 
 
 def test_listing_every_name_imports_no_tensorflow() -> None:

@@ -10,6 +10,7 @@ from harness.analysis.estimates.intervals import Interval
 from harness.analysis.latency import LatencyBandwidth, fit
 from harness.analysis.summary import CellSummary, RunSummary, WorkloadSummary
 from harness.record.trial import CALL
+from harness.spec.axes import ENGINE
 from harness.spec.collective import CollectiveCell
 from harness.spec.grouping import apart
 
@@ -68,7 +69,8 @@ class CollectiveGroup:
     @property
     def shares_memory(self) -> bool:
         """Whether replicas of TensorFlow's are all of one process on the processor."""
-        return ("virtual-cpu", "mirrored") in {(one.cell.device, one.cell.strategy) for one in self.figures}
+        of_one = (one.cell for one in self.figures if one.cell.shape.workers == 1)
+        return ("virtual-cpu", ENGINE) in {(cell.device, cell.get("engine")) for cell in of_one}
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:

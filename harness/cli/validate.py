@@ -8,7 +8,7 @@ from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
-from harness.spec.axes import OF_OWN_STEP
+from harness.spec.axes import NO_STRATEGY, OF_OWN_STEP, USUAL_STRATEGY
 from harness.spec.sweep import AXES, OF_OTHER_WORK, OF_SWEEPS, sweep_from
 from harness.spec.text import value_from
 from harness.visible import json_text
@@ -82,7 +82,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     else:  # one replica and two, as the goals are stated
         cells = []
-        for strategy, replicas in (("none", 1), ("mirrored", 2)):
+        for strategy, replicas in ((NO_STRATEGY, 1), (USUAL_STRATEGY, 2)):
             matrix = asked_matrix(sweep_from({**values, "strategy": [strategy], "replicas": [replicas]}, VERB))
             cells += [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
 

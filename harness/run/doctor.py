@@ -10,6 +10,7 @@ from harness.run.launchers import launchers
 from harness.run.network import available, loopback_available
 from harness.run.process.zygote import Zygote
 from harness.run.turns.single import live_through, single, single_task
+from harness.spec.axes import NO_STRATEGY
 from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import TrainingCell
 
@@ -64,7 +65,7 @@ def try_devices(catalogue: Catalogue) -> Iterator[Finding]:
 def _try_devices(zygote: Zygote, catalogue: Catalogue, first: Mapping[str, Finding]) -> Iterator[Finding]:
     """Every device kind but those that are tried already."""
     for device in catalogue.devices:
-        yield first.get(device) or _try_device(zygote, device)
+        yield first.get(device) or _try_device(zygote, device, catalogue)
 
 
 def _try_before_others(catalogue: Catalogue) -> Iterator[tuple[str, Finding]]:
@@ -72,11 +73,13 @@ def _try_before_others(catalogue: Catalogue) -> Iterator[tuple[str, Finding]]:
     taken = [name for name, traits in catalogue.devices.items() if traits.taken_by_import]
     if taken:
         with Zygote(preloads=False) as zygote:
-            yield from ((name, _try_device(zygote, name)) for name in taken)
+            yield from ((name, _try_device(zygote, name, catalogue)) for name in taken)
 
 
-def _try_device(zygote: Zygote, device: str) -> Finding:
-    return _try(zygote, "device", device, probe_cell(device, "tpu" if device == "tpu" else "none", 1, "auto"))
+def _try_device(zygote: Zygote, device: str, catalogue: Catalogue) -> Finding:
+    """Without a strategy, unless the device has one of its own, of its name."""
+    strategy = device if device in catalogue.strategies else NO_STRATEGY
+    return _try(zygote, "device", device, probe_cell(device, strategy, 1, "auto"))
 
 
 def examine_hosts() -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from harness.record.manifest import Machine
 from harness.run.doctor import probe_cell
 from harness.run.process.zygote import Zygote
 from harness.run.turns.single import single_task
+from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.version import __version__
 
 BUDGET_S = 28.0
@@ -82,7 +83,7 @@ def _measure(place: MeasuredPlace, zygote: Zygote, kernel_s: float) -> None:
     """One process more, unless an earlier one has said that there can be none."""
     if place.reason is not None:
         return
-    cell = probe_cell(place.device, "none" if place.replicas == 1 else "mirrored", place.replicas, "auto")
+    cell = probe_cell(place.device, NO_STRATEGY if place.replicas == 1 else USUAL_STRATEGY, place.replicas, "auto")
     request = Request(
         cell=cell,
         seed=0,

@@ -60,6 +60,8 @@ MeshText = Annotated[str, AfterValidator(lambda text: Mesh.parse(text).text)]
 
 ENGINE = "tensorflow"
 """What trains where nobody says."""
+NO_STRATEGY, USUAL_STRATEGY = "none", "mirrored"
+"""What is measured where nobody says: what others are compared with, and the one over several devices."""
 SERVERS = Takers(lambda traits: traits.parameter_servers, "has servers")
 CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", dropped=False)
 SHARERS = Takers(lambda traits: traits.multi_worker and not traits.parameter_servers, "has workers that share an input")
@@ -69,12 +71,10 @@ REPEATING = Takers(FETCHING.are, "has several steps in one call")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
 GIVEN, COUNTED = "the batches themselves are given", "the number of an update's shares is given"
 ADDED, UNCUT = "shares are added up on one device", "one device holds whole variables"
-COLLECTIVES = ("collective",)
-PIPELINES = ("pipeline",)
+COLLECTIVES, PIPELINES = ("collective",), ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
 """An input pipeline by itself, and the model that it is held against."""
-INPUT = ("executed.input",)
-PROGRAM = ("executed.fingerprint", "executed.operations")
+INPUT, PROGRAM = ("executed.input",), ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN_PATTERN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
 WITH_PARAMETERS = ("", calls.PATTERN)
@@ -86,7 +86,7 @@ OWN_DATA = (
     "tfds:NAME, photographs:NUMBER, tfrecord:GLOB, folder:PATH, package.module:function",
     rf"{TFDS}|{PHOTOGRAPHS}|{PLACES}|{OWN_CALL}",
 )
-TWO_REPLICAS = {"strategy": "mirrored", "replicas": 2}
+TWO_REPLICAS = {"strategy": USUAL_STRATEGY, "replicas": 2}
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
 """And one worker, which has nobody to lose an update to."""
@@ -130,17 +130,17 @@ class Axes(BaseModel):
     strategy: Annotated[str, Axis(
         works=COLLECTIVES,
         one_update="one device needs none",
-        help="strategies: {names}", asked=("none", "mirrored"), choices="strategies", base="none", depth=4,
-        rank=lambda name: (name != "none", name), later=False, competes=True, in_program=True, label=in_the_head,
-        named=False, always=True, tried=("mirrored", "central_storage"), tried_with={"replicas": 2},
-        shown_by=PROGRAM,
+        help="strategies: {names}", asked=(NO_STRATEGY, USUAL_STRATEGY), choices="strategies", depth=4,
+        base=NO_STRATEGY, rank=lambda name: (name != NO_STRATEGY, name), later=False, competes=True, in_program=True,
+        label=in_the_head, named=False, always=True, tried=(USUAL_STRATEGY, "central_storage"),
+        tried_with={"replicas": 2}, shown_by=PROGRAM,
     )]
     replicas: Annotated[Positive, Axis(
         works=COLLECTIVES,
         one_update=COUNTED,
         help="replica counts", asked=(1, 2), value=DeviceCount, base=1, depth=6, later=False, competes=True,
         along_curve=True, label=in_the_head, named=False, always=True, tried=(1, 2),
-        tried_with={"strategy": "mirrored"}, shown_by=("resources.logical_devices",),
+        tried_with={"strategy": USUAL_STRATEGY}, shown_by=("resources.logical_devices",),
     )]
     workers: Annotated[Positive, Axis(
         works=COLLECTIVES,

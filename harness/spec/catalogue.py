@@ -46,6 +46,8 @@ class StrategyTraits:
     """Device kinds that the combination makes sense on; None is any."""
     loops: tuple[str, ...] | None = None
     """Loops that it has; None is every one."""
+    copies_to_host: str = ""
+    """Why its step copies from a device to the host whatever the harness does; empty where it need not."""
     no_faults: str = ""
     """Why `faults` does nothing to its jobs; empty where it does."""
 

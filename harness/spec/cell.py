@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationInfo, field_validator
 
 from harness.errors import UsageError
-from harness.spec.axes import OUTER_FIRST, TABLE, Axes
+from harness.spec.axes import NO_STRATEGY, OUTER_FIRST, TABLE, Axes
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE, THREADS
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
@@ -91,7 +91,7 @@ class TrainingCell(Axes, DistributedCell):
     @property
     def is_base(self) -> bool:
         """Whether it is the base case *no strategy, one device* of others."""
-        return self.strategy == "none"
+        return self.strategy == NO_STRATEGY
 
     def identity(self) -> dict[str, Any]:
         """Every key and its value, but those of LATER at their defaults."""
@@ -162,7 +162,7 @@ class TrainingCell(Axes, DistributedCell):
         """What to type after `tf.distribute`, in effect."""
         of = "worker" if self.asynchronous else "replica"
         batch = f"batch {self.batch_size} a {of}" if self.batch_scope != "global" else f"global batch {self.batch_size}"
-        if self.strategy == "none":
+        if self.is_base:
             wide = all_cores > 1
             parts = [f"no strategy on all {all_cores} cores"] if wide else ["no strategy", "one device"]
             rest = sayings(self, without=THREADS if wide else (), in_words=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, field_validator
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.axes import ENGINE, Count, DeviceCount, Natural, Seconds
+from harness.spec.axes import ENGINE, NO_STRATEGY, Count, DeviceCount, Natural, Seconds
 from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
@@ -20,7 +20,6 @@ FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
 FAULTS_OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
 """Faults of a parameter server."""
 LISTS = ("engine", "strategy", "fault", "checkpoint_every")
-NO_STRATEGY = "none"
 
 
 class Faults(Spec):

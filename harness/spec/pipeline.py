@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
 
-from harness.spec.axes import FEEDING, MOST, OUTER_FIRST, PIPELINES, TABLE, Axes, Cache, FileCompression, is_own_code
+from harness.spec.axes import (
+    FEEDING,
+    MOST,
+    NO_STRATEGY,
+    OUTER_FIRST,
+    PIPELINES,
+    TABLE,
+    Axes,
+    Cache,
+    FileCompression,
+    is_own_code,
+)
 from harness.spec.cell import TrainingCell, without_defaults
 from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
@@ -140,7 +151,7 @@ class AppetiteCell(_OfModel):
     def training(self) -> TrainingCell:
         """The training whose step it is."""
         keys = {key: self.get(key) for key in type(self).model_fields if key != TAG}
-        alone = {"strategy": "none", "replicas": 1, "batch_scope": "per_replica", "cross_device_op": "auto"}
+        alone = {"strategy": NO_STRATEGY, "replicas": 1, "batch_scope": "per_replica", "cross_device_op": "auto"}
         return TrainingCell(**keys, **alone, global_batch_size=self.batch_size)
 
     @property

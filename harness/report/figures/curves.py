@@ -242,7 +242,7 @@ def curve_label(of: TrainingCell, told: Collection[str] = ()) -> str:
     """What a curve is called in its panel, which says the batch size, of several the loop, and the keys `told`."""
     extra = [f"{of.ps} ps"] if of.asynchronous else []
     extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
-    name = "no strategy (base)" if of.strategy == "none" else of.strategy
+    name = "no strategy (base)" if of.is_base else of.strategy
     return shortened(", ".join([name, *extra, *sayings(of, without=("loop", *told))]), LONGEST_LABEL)
 
 

@@ -8,6 +8,7 @@ from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.limits import flops, rate_rows
 from harness.report.words.text import OWN_INTERVAL, listed, share, significant
+from harness.spec.axes import NO_STRATEGY
 from harness.visible import printable
 
 _MOST_LOOKS = len(SERIES)
@@ -36,7 +37,7 @@ def roofline_figure(rates: Sequence[CellRate], name: str) -> Picture | None:
 
 
 def _strategy(rate: CellRate) -> str:
-    return str(rate.cell.trials.cell.get("strategy") or "none")
+    return str(rate.cell.trials.cell.get("strategy") or NO_STRATEGY)
 
 
 def _edges(rates: Sequence[CellRate], roofs: Sequence[Roof]) -> tuple[float, float]:

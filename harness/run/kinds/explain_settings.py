@@ -12,12 +12,13 @@ from harness.record.manifest import SweepPlan
 from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
 from harness.run.kinds import explain
 from harness.run.request import asked_matrix, engine_for
+from harness.spec.axes import USUAL_STRATEGY
 from harness.spec.cell import trained
 from harness.spec.exclusions import exclusions
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
 from harness.spec.work import Cell
 
-ONE = {"strategy": ["mirrored"], "replicas": [2], "batch_size": [32]}
+ONE = {"strategy": [USUAL_STRATEGY], "replicas": [2], "batch_size": [32]}
 """The cell that is explained where nobody names an axis."""
 
 

@@ -15,6 +15,7 @@ from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress
 from harness.run.prove import cells, questions
 from harness.run.prove.launched import launched
+from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.spec.catalogue import Catalogue
 from harness.spec.expand import Matrix
 from harness.spec.work import Cell
@@ -81,7 +82,7 @@ def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogu
     own = {name for name, traits in catalogue.devices.items() if not traits.cores}  # devices that are not the host's
     yield from map(questions.copies, (one for one in run.trials if one.trace and one.cell.shape.device in own))
     for device in [kind for kind in working if kind in cells.REAL]:
-        alone, mirrored = (_one(matrix.cells, device, *of) for of in (("none", 1), ("mirrored", 2)))
+        alone, mirrored = (_one(matrix.cells, device, *of) for of in ((NO_STRATEGY, 1), (USUAL_STRATEGY, 2)))
         with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
             yield from _of_living(zygote, *(_busy(cell, catalogue) for cell in (alone, mirrored)))
             yield questions.drivers(zygote, device)

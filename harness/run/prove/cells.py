@@ -9,6 +9,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
+from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.spec.catalogue import Catalogue
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep, sweep_from
@@ -34,7 +35,7 @@ VARIANTS: tuple[dict[str, object], ...] = (
     {"xla": True},
     {"loop": "fit"},
 )
-"""What is tried besides, under no strategy and mirrored."""
+"""What is tried besides, under no strategy and the usual one, or that of the device."""
 
 
 def acceptance(catalogue: Catalogue, devices: Sequence[str], only: str = ".*") -> Matrix:
@@ -63,11 +64,11 @@ def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
         replicas = [1] if traits.multi_worker else counts
         with_ops = {"cross_device_op": ops} if traits.takes_cross_device_op else {}
         yield sweep_from({**SMALL, "device": device, "strategy": name, "replicas": replicas, **shape, **with_ops})
-    varied = [name for name in ("none", "mirrored", "tpu") if name in fitting]
+    varied = [name for name in (NO_STRATEGY, USUAL_STRATEGY, device) if name in fitting]
     for variant in VARIANTS:
         yield sweep_from({**SMALL, "device": device, "strategy": varied, "replicas": counts, **variant})
     if device == "gpu" and catalogue.oversized:
-        yield sweep_from({**SMALL, "device": device, "strategy": "none", "model": catalogue.oversized})
+        yield sweep_from({**SMALL, "device": device, "strategy": NO_STRATEGY, "model": catalogue.oversized})
 
 
 def like(cell: Cell, catalogue: Catalogue, batch_size: int) -> Cell:
@@ -79,7 +80,8 @@ def like(cell: Cell, catalogue: Catalogue, batch_size: int) -> Cell:
 
 def cluster(catalogue: Catalogue) -> Cell:
     """Two workers on processors, for launchers to start."""
-    spec = {**SMALL, "device": "virtual-cpu", "strategy": "multi_worker_mirrored", "workers": 2, "replicas": [1]}
+    in_step = (name for name, of in catalogue.strategies.items() if of.multi_worker and not of.parameter_servers)
+    spec = {**SMALL, "device": "virtual-cpu", "strategy": next(in_step), "workers": 2, "replicas": [1]}
     [cell] = (cell for cell in expand(sweep_from(spec), catalogue).cells if cell.shape.workers == 2)
     return cell
 

@@ -16,6 +16,7 @@ from harness.run.turns.live import Ended
 from harness.run.turns.single import single
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
+from harness.trial.engines import catalogue_of
 
 SHORT_S, LONG_S = 0.05, 1.0
 """Windows that are held against each other."""
@@ -30,10 +31,8 @@ NCCL = "libnccl"
 COPYING = {
     ("loop", "fit"): "fit reads each step's metrics",
     ("precision", "mixed_float16"): "Keras' loss scaling decides on the host whether a step's update is applied",
-    ("strategy", "central_storage"): "the variables are on the host, and gradients go there",
-    ("strategy", "dtensor"): "DTensor keeps a step's constants on the device, and kernels want them on the host",
 }
-"""Keys of a cell, and why its step copies to the host whatever the harness does."""
+"""Keys of a cell, and why its step copies to the host whatever the harness does. Strategies say so themselves."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,9 @@ def copies(of: TrialRecord) -> Proof:
 def _copying(cell: Cell) -> str:
     """Why TensorFlow's own step of such a cell copies to the host; empty where it need not. Read off profiles of
     TensorFlow 2.21 on a GPU."""
-    return next((reason for (key, value), reason in COPYING.items() if cell.get(key) == value), "")
+    traits = catalogue_of(cell.get("engine")).strategies.get(cell.get("strategy"))
+    reasons = (reason for (key, value), reason in COPYING.items() if cell.get(key) == value)
+    return next(reasons, traits.copies_to_host if traits else "")
 
 
 def drivers(zygote: Zygote, device: str) -> Proof:

@@ -19,6 +19,7 @@ class CentralStorage(Strategy):
         "tf.distribute.experimental.CentralStorageStrategy",
         instruments=True,
         devices=("gpu", "virtual-gpu", "virtual-cpu"),
+        copies_to_host="the variables are on the host, and gradients go there",
     )
 
     def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":

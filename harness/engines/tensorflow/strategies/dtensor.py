@@ -25,6 +25,7 @@ class DTensor(Strategy):
         "tf.experimental.dtensor: data parallel, model parallel or both on a mesh of devices",
         meshes=True,
         devices=("gpu", "virtual-cpu"),
+        copies_to_host="DTensor keeps a step's constants on the device, and kernels want them on the host",
     )
 
     def build(self, cell: DistributedCell, devices: Devices, cross_device_op: Any) -> "tf.distribute.Strategy":
