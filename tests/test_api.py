@@ -32,8 +32,8 @@ from tests.engines.numpy_engine import SPEC
 from tests.explained import explain_run
 from tests.faulted import write_example
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
-from tests.report.test_quantities import run_of
-from tests.run.kinds.test_published_table import PUBLISHED
+from tests.report.quantities import run_of
+from tests.run.kinds.published import PUBLISHED
 from tests.synthetic import make_cell
 
 

@@ -90,3 +90,8 @@ def test_a_circle_through_a_folder_that_is_a_registry_is_found(folder: str, tmp_
 
 def test_no_module_of_the_tests_imports_tensorflow_where_it_is_collected(collected_with_tensorflow: bool) -> None:
     assert not collected_with_tensorflow
+
+
+def test_what_tests_share_stands_in_a_module_that_is_no_test() -> None:
+    tests = {name: path for name, path in modules(ROOT / "tests").items() if path.name.startswith("test_")}
+    assert {name: of for name, path in tests.items() if (of := sorted(set(needed(name, path, tests)) - {name}))} == {}

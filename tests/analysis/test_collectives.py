@@ -9,7 +9,7 @@ from harness.analysis.collectives import bus_factor, collective_groups
 from harness.spec.collective import COLLECTIVES, CollectiveCell
 from harness.spec.grouping import COMPETING
 from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
-from tests.report.test_quantities import run_of
+from tests.report.quantities import run_of
 
 PUBLISHED = {
     ("all_reduce", 2): 1.0,

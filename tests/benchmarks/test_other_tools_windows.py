@@ -9,7 +9,7 @@ import pytest
 from benchmarks.goals import other_tools
 from benchmarks.goals.other_tools import RULES, rules_of
 from harness.analysis.validation.summary import validation_of
-from tests.analysis.validation.test_summary import WIGGLE, WILD, again, around, at_speeds, effect, is_rate
+from tests.analysis.validation.rounds import WIGGLE, WILD, again, around, at_speeds, effect, is_rate
 from tests.validations import Arm, Round, slow, validation_run
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.engines.tensorflow.loops.custom import CustomLoop
 from harness.engines.tensorflow.loops.fit import FitLoop
-from tests.engines.tensorflow.test_fit import Paced, ops, training
+from tests.engines.tensorflow.fitted import Paced, ops, training
 from tests.goals import load
 
 of = load("own_costs")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.docs.test_commands import ROOT
+from tests.docs.printed import ROOT
 
 
 @pytest.mark.slow

@@ -14,43 +14,14 @@ from harness.analysis.comparison import choose_margins, parse_share
 from harness.cli._flags import keys_given
 from harness.cli._sides import read_sides
 from harness.spec.sweep import OF_SWEEPS
+from tests.docs.printed import COMMANDS, FENCE, HARNESS, PAGES, ROOT, anchors
 from tests.pytest_plugin.conftest import LOADED
 
-ROOT = Path(__file__).parents[2]
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "results" / "README.md",
-    ROOT / "results" / "validation" / "README.md",
-    ROOT / "reports" / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "launchers").glob("*.md")),
-]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 OURS = ("benchmarks/", "docs/", "harness/", "tests/", "results/reference")
 """Arguments that begin so name files of the repository."""
 
 
-def commands(page: Path) -> Iterator[str]:
-    """As `commands_of`, of a file."""
-    yield from commands_of(page.read_text(encoding="utf-8"))
-
-
-def commands_of(text: str) -> Iterator[str]:
-    """The lines of a page's `console` and `sh` blocks, continued lines joined; comments left out."""
-    for language, block in FENCE.findall(text):
-        if language in ("console", "sh"):
-            for line in block.replace("\\\n", " ").splitlines():
-                if line.strip() and not line.lstrip().startswith("#"):
-                    yield line.strip().removeprefix("$ ")
-
-
-BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harness )")
-"""What may stand before a command of ours: a variable for it, or what gives it nodes."""
-COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
-HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
 ELSEWHERE = ("--resume", "--engine benchmarks.", "--data tfrecord:", '--data "tfrecord:')
 """What goes on with a run, what an engine of one's own trains, and what files are read for: `test_extending.py` and
 `test_prepare.py` run these."""
@@ -216,13 +187,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert file.exists(), f"{target} does not exist"
         if anchor:
             assert anchor in anchors(file), f"{target}: no such heading"
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors that the headings of a Markdown page get."""
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def test_the_recipe_for_going_on_names_every_verb_that_can() -> None:

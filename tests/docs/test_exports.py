@@ -23,7 +23,7 @@ from harness.report.tables.columns import (
     Column,
 )
 from harness.report.words.text import IN_THESE_MINUTES
-from tests.docs.test_commands import HARNESS, ROOT
+from tests.docs.printed import HARNESS, ROOT
 
 EXPORTS = (ROOT / "docs" / "exports.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")

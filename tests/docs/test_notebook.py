@@ -6,7 +6,7 @@ import nbclient
 import nbformat
 import pytest
 
-from tests.docs.test_commands import ROOT
+from tests.docs.printed import ROOT
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 LARGEST_BYTES = 100_000

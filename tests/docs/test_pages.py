@@ -47,8 +47,8 @@ from harness.run.turns import steps
 from harness.spec import Cell
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock, judgement, noise, sums
+from tests.docs.printed import FENCE, PAGES, anchors
 from tests.docs.stated import passage, percent, power_of_ten, states
-from tests.docs.test_commands import FENCE, PAGES, anchors
 from tests.faulted import PLAN, example
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,7 @@ import pytest
 
 from harness.record.tfrecords import Features
 from tests.cli.real import only_run, run
-from tests.docs.test_commands import ROOT, commands
-from tests.docs.test_run_as_printed import short
+from tests.docs.printed import ROOT, commands, short
 
 PAGE = ROOT / "docs" / "how-to.md"
 PREPARE = [command for command in commands(PAGE) if command.startswith("python -m harness prepare ")]

@@ -2,14 +2,13 @@
 photographs, and without the base case on the whole machine."""
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from harness.record import load_run
-from tests.cli.real import SMALL, run
-from tests.docs.test_commands import ROOT, commands_of
+from tests.cli.real import run
+from tests.docs.printed import ROOT, commands_of, short
 
 pytestmark = pytest.mark.slow
 
@@ -39,26 +38,6 @@ ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
 SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps"
 """What the recipe for optimizers says that `mirrored` cannot do."""
-SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
-
-
-FEW = {"photographs": "photographs:64"}
-
-
-def short(command: str) -> list[str]:
-    """The words of a command behind `python -m harness`, and flags for few and short windows that it does not have.
-
-    Where passes over the input are followed, or shared by workers, it has few photographs: each is decoded in each.
-    """
-    given = shlex.split(command)[3:]
-    if {"--work", "--autoshard"} & {*given}:
-        given = [FEW.get(word, word) for word in given]
-    of_step = ("--batch-size",) if "--step" in given else ()
-    once = ("--trials",) if given[0] == "ab" else ()
-    flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *of_step, *once)]
-    if given[0] == "sweep" and not {"--work", "--step", "--intra-op-threads"} & {*given}:
-        flags.append("--intra-op-threads=2")
-    return [*given, *flags, *(["--max-blocks=2"] if once else [])]
 
 
 @pytest.fixture(scope="module")

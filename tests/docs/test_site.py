@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_commands import ROOT
+from tests.docs.printed import ROOT
 
 ASSET = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)""")
 

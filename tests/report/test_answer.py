@@ -21,6 +21,7 @@ from harness.spec.axes import ENGINE
 from harness.spec.cell import trained
 from harness.spec.work import Cell
 from tests.comparisons import scaled
+from tests.report.answers import half_and_whole, no_base_in_half, said
 from tests.synthetic import default_cells, failed, make_cell, make_run, unproved, warming
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +30,6 @@ ROOT = Path(__file__).parents[2]
 def gpus() -> list[Cell]:
     """The default sweep as it would be on devices of their own."""
     return [cell for cell in default_cells(device="gpu") if cell.strategy != "tpu"]
-
-
-def said(*args: object, **kwargs: object) -> str:
-    return "\n".join(answer_lines(summarise(*make_run(*args, **kwargs))))  # type: ignore[arg-type]
 
 
 def test_it_names_the_fastest_its_interval_and_whether_distributing_pays() -> None:
@@ -128,22 +125,6 @@ def test_what_precision_gains_is_no_gain_of_distributing_where_its_base_case_fai
     ) in text
     both = said([*cells, make_cell("mirrored", 2, device="gpu")], faults=False, change=change)
     assert "chosen as the best of" not in both, "only that of float32 is compared with no strategy of float32"
-
-
-def no_base_in_half(record: TrialRecord) -> TrialRecord:
-    """In float32 distributing does not pay; two replicas in bfloat16 are the fastest, and its base case died."""
-    cell = trained(record.cell)
-    if cell.precision == "float32":
-        return scaled(record, 1.0 if cell.is_base else 4.0)
-    return failed(record, "crashed", "signal 11") if cell.is_base else scaled(record, 0.1)
-
-
-def half_and_whole(device: str = "gpu") -> list[Cell]:
-    return [
-        make_cell(*of, device=device, precision=precision)
-        for of in (("none",), ("mirrored", 2))
-        for precision in ("float32", "mixed_bfloat16")
-    ]
 
 
 def test_not_to_distribute_is_no_headline_of_a_cell_that_distributes() -> None:

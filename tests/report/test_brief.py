@@ -13,8 +13,8 @@ from harness.report.words.brief import brief_lines
 from harness.spec.cell import trained
 from harness.spec.work import Cell
 from tests.comparisons import scaled
-from tests.report.test_answer import half_and_whole, no_base_in_half
-from tests.report.test_golden import RUNS
+from tests.report.answers import half_and_whole, no_base_in_half
+from tests.report.golden import RUNS
 from tests.synthetic import default_cells, make_cell, make_run, unproved
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"

@@ -29,12 +29,12 @@ from tests.comparisons import sweep_run
 from tests.explained import explain_run
 from tests.faulted import PLAN, example, run_manifest
 from tests.histories import nights
+from tests.report.collectives import BETWEEN, ON_ONE, RING, in_three_sizes
 from tests.report.conftest import Open
-from tests.report.test_collectives import BETWEEN, ON_ONE, RING, in_three_sizes
-from tests.report.test_pipelines import RATES, run_at
-from tests.report.test_quantities import run_of
-from tests.report.test_roofline import known
-from tests.report.test_roofline import run as counted_run
+from tests.report.pipelines import RATES, run_at
+from tests.report.quantities import run_of
+from tests.report.rooflines import known
+from tests.report.rooflines import run as counted_run
 from tests.synthetic import default_cells, make_run
 from tests.validations import Arm, Round, slow, validation_run
 

@@ -15,9 +15,9 @@ from harness.record.limits import Limit, LimitsRecord
 from harness.report.figures import collective_figure
 from harness.report.page.report import page_of
 from harness.report.page.sections.base import PageSource
-from tests.report.test_collectives import BETWEEN, RING, in_three_sizes
-from tests.report.test_quantities import run_of
-from tests.report.test_roofline import known
+from tests.report.collectives import BETWEEN, RING, in_three_sizes
+from tests.report.quantities import run_of
+from tests.report.rooflines import known
 
 
 def of_the_limit(made: Run, limits: LimitsRecord | None) -> set[str]:

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,19 +22,15 @@ from harness.report.words.brief import brief_lines
 from harness.report.words.collectives import collective_lines
 from harness.spec import sweep_from
 from harness.spec.collective import CollectiveCell
-from harness.spec.work import Cell
 from tests.axes import KEYS_OF_COLLECTIVES, collectives_of
-from tests.report.page.trials.test_command import planned
-from tests.report.test_quantities import run_of
+from tests.report.collectives import BETWEEN, KEYS, ON_ONE, RING, in_three_sizes
+from tests.report.page.trials.planned import planned
+from tests.report.quantities import run_of
 from tests.synthetic import make_cell, make_run, unproved
 
-KEYS: dict[str, Any] = {"device": "virtual-cpu", "strategy": "mirrored"}
 GATHERED = CollectiveCell(collective="all_gather", size=65532, replicas=3, **KEYS)
-RING = CollectiveCell(collective="all_reduce", size=2**20, replicas=2, **KEYS)
-ON_ONE = RING.model_copy(update={"cross_device_op": "reduction_to_one_device"})
 SMALL = RING.model_copy(update={"size": 4})
 WRONG = SMALL.model_copy(update={"cross_device_op": "hierarchical_copy"})
-BETWEEN = RING.model_copy(update={"strategy": "multi_worker_mirrored"})
 every_key = pytest.mark.parametrize("key", KEYS_OF_COLLECTIVES)
 
 
@@ -171,11 +166,6 @@ def test_the_figure_of_a_line_in_pieces_tells_them_in_picture_words_and_rows(ben
     for row in drawn.data:
         assert row["alpha_s_low"] < row["alpha_s"] < row["alpha_s_high"]
         assert row["line_s"] == pytest.approx(row["alpha_s"] + row["seconds_a_byte"] * row["size_bytes"])
-
-
-def in_three_sizes(*cells: CollectiveCell) -> list[Cell]:
-    """Each in its own size, twice that and four times."""
-    return list(dict.fromkeys(of.model_copy(update={"size": of.size * many}) for of in cells for many in (1, 2, 4)))
 
 
 @every_key

@@ -21,7 +21,7 @@ from harness.report.comparison.phrases import PHRASES
 from harness.report.comparison.rule import margin_words
 from harness.report.comparison.words import cpu_words, row_notes, verdict_sentences, verdict_words
 from tests.comparisons import ab_run, pair_of_runs, sweep_run, validation
-from tests.report.test_page import Page, _is_sound
+from tests.report.pages import Page, _is_sound
 from tests.synthetic import NCCL_REASON, default_cells, failed, make_cell
 
 NASTY = "<script>alert('x')</script>|`*_[a](b)\u202e\x00"

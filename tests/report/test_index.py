@@ -19,7 +19,7 @@ from harness.report.page.index import update_index
 from harness.report.page.report import write_report
 from tests.comparisons import as_run, stored
 from tests.faulted import PLAN, example, run_manifest
-from tests.report.test_page import NASTY, Page
+from tests.report.pages import NASTY, Page
 from tests.synthetic import make_cell, make_run
 
 ROOT = Path(__file__).parents[2]

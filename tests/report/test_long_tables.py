@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from harness.report.page.templating import environment
 from harness.report.tables.table import MOST_ROWS, Head, Table
 from harness.report.terminal.table import table_text
-from tests.report.test_page import Page
+from tests.report.pages import Page
 
 COLUMNS = (Head("cell", False), Head("examples/s"))
 

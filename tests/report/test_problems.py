@@ -13,7 +13,7 @@ from harness.report.tables.sweep import failed_table
 from harness.report.words.answer import run_sentences
 from harness.report.words.method import recorded_words
 from harness.report.words.problems import explained, remarks
-from tests.report.test_page import Page
+from tests.report.pages import Page
 from tests.synthetic import NCCL_REASON, RUN_ID, TPU_REASON, failed, make_cell, make_run, warming
 
 CELLS = [make_cell("mirrored", 2, 8 * number) for number in range(1, 81)]

@@ -11,9 +11,8 @@ from harness.analysis import RunSummary, summarise
 from harness.analysis.limits import CellRate, cell_rates, limits_of, roofs_of
 from harness.errors import UsageError
 from harness.record.limits import LimitsRecord, keep_sheet
-from harness.record.manifest import Machine, RunManifest
+from harness.record.manifest import Machine
 from harness.record.reading import load_run
-from harness.record.trial import TrialRecord
 from harness.report.comparison import Surface
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
@@ -24,31 +23,8 @@ from harness.report.tables.sweep import ranking_table
 from harness.report.words.text import share
 from tests.comparisons import as_run, stored
 from tests.limits import MACHINE, limit, limits
+from tests.report.rooflines import BYTES, FLOPS, counted, known, run
 from tests.synthetic import make_cell, make_run
-
-FLOPS, BYTES = 4_000_000_000, 100_000_000
-"""Of a step: 40 FLOP for each byte."""
-
-
-def known(**changes: Any) -> LimitsRecord:
-    """One thread computes 64 GFLOP/s and moves 13 GB/s, all eight 400 GFLOP/s and 60 GB/s."""
-    memory = {"quantity": "memory", "type": "float64", "sizes": [2**24] * 3}
-    every = [limit(threads=8, rates=[4e11] * 3), limit(threads=8, rates=[6e10] * 3, **memory)]
-    return limits(limits=[limit(), limit(**memory, rates=[12e9, 13e9, 12.5e9]), *every], **changes)
-
-
-def counted(trial: TrialRecord, physical: int = 8, **work: int) -> TrialRecord:
-    executed = trial.executed.model_copy(update={"flops_per_step": FLOPS, "bytes_per_step": BYTES, **work})
-    resources = trial.resources.model_copy(update={"physical_devices": physical, "intra_op_threads": 1})
-    return trial.model_copy(update={"executed": executed, "resources": resources})
-
-
-def run(**changes: Any) -> tuple[RunManifest, list[TrialRecord]]:
-    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("mirrored", 8)]
-    made: tuple[RunManifest, list[TrialRecord]] = make_run(
-        cells, faults=False, change=lambda trial: counted(trial, **changes)
-    )
-    return made
 
 
 def rates(limits: LimitsRecord | None = None, **changes: Any) -> list[CellRate]:

@@ -9,7 +9,7 @@ from harness.record.trial import TrialRecord
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
 from tests.comparisons import scaled
-from tests.report.test_answer import said
+from tests.report.answers import said
 from tests.synthetic import failed, make_cell, make_run, unproved
 
 ROOT = Path(__file__).parents[2]

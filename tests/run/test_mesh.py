@@ -10,7 +10,7 @@ from harness.record.trial import TrialRecord
 from harness.run.process.zygote import Zygote
 from harness.spec.mesh import Mesh
 from tests.record.examples import cell
-from tests.run.process.test_cluster import live, take_turns
+from tests.run.process.clusters import live, take_turns
 
 pytestmark = pytest.mark.slow
 Trained = Callable[[str, str, str], TrialRecord]

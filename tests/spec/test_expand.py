@@ -8,29 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec import CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
 from harness.spec.bases import base_of
-
-CATALOGUE = Catalogue(
-    devices={name: DeviceTraits(name, "") for name in ("virtual-cpu", "gpu", "tpu")},
-    strategies={
-        "none": StrategyTraits("none", "", max_replicas=1),
-        "one_device": StrategyTraits("one_device", "", max_replicas=1),
-        "mirrored": StrategyTraits("mirrored", "", takes_cross_device_op=True, takes_own_op=True),
-        "workers": StrategyTraits("workers", "", takes_cross_device_op=True, multi_worker=True),
-        "served": StrategyTraits("served", "", multi_worker=True, parameter_servers=True),
-        "tpu": StrategyTraits("tpu", "", devices=("tpu",)),
-    },
-    cross_device_ops={
-        "auto": CrossDeviceOpTraits("auto", "", packing="bytes_per_pack"),
-        "nccl": CrossDeviceOpTraits("nccl", "", packing="num_packs"),
-        "to_one": CrossDeviceOpTraits("to_one", ""),
-    },
-    models={"mnist_cnn": "", "mlp": ""},
-    data={"digits": "", "synthetic": ""},
-    optimizers={"adam": "", "sgd": ""},
-    loops={"custom": "", "fit": ""},
-)
+from tests.spec.catalogues import CATALOGUE
 
 
 def matrix_of(**axes: Any) -> Matrix:

@@ -8,7 +8,7 @@ import pytest
 from harness.errors import UsageError
 from harness.spec import Sweep, expand
 from harness.spec.catalogue import ModelTraits
-from tests.spec.test_expand import CATALOGUE
+from tests.spec.catalogues import CATALOGUE
 
 TAKES = {"gpt": ModelTraits(("text",), "prose", 32), "mlp": ModelTraits(("images", "table"), "digits")}
 OF_TEXT = replace(

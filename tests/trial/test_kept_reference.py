@@ -1,8 +1,6 @@
 """What later trials of a run are held against is what an earlier one has computed, and is as strict."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,50 +9,7 @@ import pytest
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
 from harness.trial.kept_reference import kept_reference
-from harness.trial.same_work.optimizers import OPTIMIZERS
-from harness.trial.same_work.reference import ShareByShare
-from harness.trial.same_work.state import Pass, State, StateOrder
-from harness.trial.same_work.trainer import SameWorkTrainer
-
-Array = np.ndarray[Any, Any]
-REPLICAS, FEATURES = 2, 5
-
-
-class LeastSquaresShares(ShareByShare):
-    """A line through points; knows how often it was asked for gradients."""
-
-    asked = 0
-
-    def shares(self, state: State, batch: tuple[Array, Array]) -> list[Pass]:
-        self.asked += 1
-        found, weight = [], np.float32(state.weights["w"])
-        for _, share in self._of_each(state, batch):
-            x, y = (part[share] for part in batch)
-            away = x @ weight - y
-            found.append(Pass((away**2).sum() / len(batch[1]), {"w": 2 * x.T @ away / len(batch[1])}, {}))
-        return found
-
-
-class LineTrainer(SameWorkTrainer):
-    """A trial's, as far as its reference goes."""
-
-    _remarks: Mapping[str, str] = {}  # type: ignore[assignment]
-    _known_step: Any = None
-    _single: Any = None
-
-    def __init__(self, scratch: str, cell_id: str = "one", seed: int = 1, start: float = 0.5, batches: int = 7) -> None:
-        self._layout = StateOrder(["w"], [], OPTIMIZERS["momentum"].slots, 0)
-        self._single = LeastSquaresShares(self._layout, OPTIMIZERS["momentum"], REPLICAS)
-        cell = SimpleNamespace(cell_id=cell_id)
-        self._request: Any = SimpleNamespace(scratch=scratch, seed=seed, cell=cell, others_limit_s=1.0)
-        generator = np.random.default_rng(batches)
-        x = generator.normal(size=(3, 8, FEATURES)).astype(np.float32)
-        self._data: Any = SimpleNamespace(gate=[(part, part.sum(axis=1)) for part in x])
-        first = self._layout.start({"w": np.full(FEATURES, start, np.float32)}, {})
-        self.initial = self._layout.captured(first, lambda _, array: (np.asarray(array),) * REPLICAS)
-
-    def found(self) -> Reference:
-        return self.reference(self.initial)
+from tests.trial.lines import REPLICAS, LineTrainer
 
 
 def test_what_has_no_gradient_is_kept_too(tmp_path: Path) -> None:

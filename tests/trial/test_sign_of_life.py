@@ -14,8 +14,8 @@ from harness.protocol.messages import Report
 from harness.trial import sign_of_life as module
 from harness.trial.noise import PERTURBED_RUNS, ReferenceRun
 from harness.trial.sign_of_life import SignOfLife
-from tests.engines.tensorflow.test_reference import BATCHES, training
-from tests.trial.test_kept_reference import LineTrainer
+from tests.engines.tensorflow.referenced import BATCHES, training
+from tests.trial.lines import LineTrainer
 
 
 def test_the_parent_is_told_now_and_then_however_often_it_could_be(monkeypatch: pytest.MonkeyPatch) -> None:

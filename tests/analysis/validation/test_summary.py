@@ -3,7 +3,6 @@
 import json
 import math
 import statistics
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,44 +14,15 @@ from harness.analysis.estimates.power import smallest_effect
 from harness.analysis.validation.decisions import decisions_of
 from harness.analysis.validation.summary import _smallest, validation_of
 from harness.errors import HarnessError
-from harness.record import Run
 from harness.record.manifest import LooksRecord, PlanRecord, ValidationPlan
 from harness.record.trial import Phases, Plant
-from harness.record.validation import Effect, Rate, ValidationRecord, load_validation, write_validation
+from harness.record.validation import ValidationRecord, load_validation, write_validation
+from tests.analysis.validation.rounds import WIGGLE, WILD, again, around, at_speeds, effect, is_rate
 from tests.comparisons import FACTS, MIRRORED
 from tests.synthetic import make_cell
 from tests.validations import Arm, Round, slow, validation_run
 
 ONE = make_cell("none", 1)
-WIGGLE = [0.001, -0.001, 0.0005, -0.0005, 0.0008, -0.0008]
-"""Of mean 0, and far below δ."""
-WILD = [0.1, -0.1, 0.05, -0.05, 0.08, -0.08]
-"""Never decided, however many blocks."""
-
-
-def around(mean: float, wiggle: Sequence[float] = WIGGLE) -> list[float]:
-    return [mean + value for value in wiggle]
-
-
-def again(*means: float, **changes: object) -> list[Round]:
-    """Rounds of one A/A decision each, whose estimates are `means`."""
-    return [Round([Arm(around(mean))], **changes) for mean in means]  # type: ignore[arg-type]
-
-
-def effect(record: ValidationRecord, plant: str | None = None, share: float = 0.0) -> Effect:
-    [found] = [one for one in record.effects if (one.plant, one.share) == (plant, share)]
-    return found
-
-
-def limits(count: int, of: int) -> tuple[float, float]:
-    found = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
-    return found.low, found.high
-
-
-def is_rate(rate: Rate | None, count: int, of: int) -> bool:
-    assert rate is not None
-    low, high = limits(count, of)
-    return (rate.count, rate.of) == (count, of) and (rate.low, rate.high) == pytest.approx((low, high), abs=1e-9)
 
 
 # effects
@@ -140,11 +110,6 @@ def test_planted_decisions_do_not_raise_the_floor() -> None:
     rounds = [Round([Arm(around(mean)), slow("device_work", 0.1, around(-0.1))]) for mean in (0.003, -0.003)]
     [floor] = validation_of(validation_run(rounds)).floors
     assert floor.paired == pytest.approx(math.expm1(1.96 * 0.003))
-
-
-def at_speeds(*speeds: float, arms: int = 1) -> Run:
-    """A/A rounds between which the machine's speed changed: a step takes `speeds[i]` times as long in round i."""
-    return validation_run([Round([Arm(WIGGLE)] * arms, speeds=[speed] * 6) for speed in speeds])
 
 
 @pytest.mark.parametrize("arms", [1, 2])

@@ -13,7 +13,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.spec.cell import TrainingCell
 from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
-from tests.engines.horovod.test_sweep import MLP, TENSORS, WRAPPERS
+from tests.engines.horovod.swept import MLP, TENSORS, WRAPPERS
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT
 
 pytestmark = pytest.mark.slow

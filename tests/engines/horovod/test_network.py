@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.network import available
-from tests.engines.horovod.test_sweep import MLP, measured, of
+from tests.engines.horovod.swept import MLP, measured, of
 
 pytestmark = pytest.mark.slow
 BYTES = 4 * 669_706

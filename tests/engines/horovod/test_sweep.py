@@ -1,34 +1,16 @@
 """Whole sweeps with Horovod: its tape is right in one to four processes; its wrapped optimizer, and planted faults, are
 found to be wrong."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.engines.horovod.faulty import FAULTS
-from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight, swept
+from tests.engines.horovod.swept import MLP, TENSORS, WRAPPERS, measured, of
+from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight
 
 pytestmark = pytest.mark.slow
-COMMON: dict[str, Any] = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "strategy": ["data_parallel"]}
-MLP = {"model": ["mlp"], "data": ["synthetic"], "batch_size": [8], "optimizer": ["momentum"], "intra_op_threads": [1]}
-TENSORS = 6
-"""Weights and biases of the perceptron."""
 FAULTY = "tests.engines.horovod.faulty:FaultyHorovod"
-WRAPPERS = ("optimizer", "fit")
-
-
-def measured(python: str, folder: Path, engine: str, forked: bool = True, **keys: Any) -> Run:
-    """As in a sweep but for the base cases that it adds: here nothing is divided by them."""
-    asked = {**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"}
-    return swept(asked, folder, forked=forked)
-
-
-def of(run: Run, **keys: Any) -> TrialRecord:
-    [found] = [t for t in run.trials if all(getattr(t.cell, key) == value for key, value in keys.items())]
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from harness.run.process.zygote import Zygote
 from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight
-from tests.run.process.test_cluster import measured
+from tests.run.process.clusters import measured
 
 pytestmark = pytest.mark.slow
 OWN = "tests.engines.tensorflow.own_float64"

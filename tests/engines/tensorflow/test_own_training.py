@@ -19,8 +19,7 @@ from harness.errors import Unprovable, Unsupported, UsageError
 from harness.protocol.state import Reference
 from harness.trial.judgement import check_mean_losses, check_update
 from tests.engines.explaining import one_block
-from tests.engines.tensorflow.test_reference import BATCH, BATCHES, placed, training
-from tests.engines.tensorflow.test_reference_again import of_one_process
+from tests.engines.tensorflow.referenced import BATCH, BATCHES, of_one_process, placed, training
 from tests.record.examples import cell
 
 

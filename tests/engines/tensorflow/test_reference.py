@@ -1,6 +1,5 @@
 """The reference does on one device what the strategy promises: two updates under MirroredStrategy and by it agree."""
 
-import contextlib
 import dataclasses
 import types
 from collections.abc import Callable
@@ -15,84 +14,8 @@ from harness.engines.tensorflow.reference.others import must_not_need_others
 from harness.engines.tensorflow.reference.update import SingleDevice, times_gradient
 from harness.engines.tensorflow.server_state import FusedOptimizer, ShardedVariable
 from harness.engines.tensorflow.state import capture
-from harness.engines.tensorflow.training import build_model
-from harness.engines.tensorflow.workloads import Workload, loss_of
 from harness.errors import Unprovable
-
-CLASSES, BATCH = 3, 6
-GENERATOR = np.random.default_rng(5)
-BATCHES = [
-    (GENERATOR.uniform(0.1, 1, (BATCH, 8)).astype(np.float32), GENERATOR.integers(CLASSES, size=BATCH).astype(np.int32))
-    for _ in range(2)
-]
-
-
-def training(tf: Any, layers: Callable[[], list[Any]], n: int, of: Any = None, **options: Any) -> Any:
-    """A model of `layers` and a last one on n devices, `of` a kind of keras.Sequential; `options` are the
-    optimizer's."""
-    import keras
-
-    def build(*_: Any) -> Any:
-        model = (of or keras.Sequential)([keras.Input((8,)), *layers(), keras.layers.Dense(CLASSES, dtype="float32")])
-        kind = getattr(keras.optimizers, options.get("kind", "SGD"))
-        given = {name: value for name, value in options.items() if name not in ("kind", "precision", "rate")}
-        rate = options["rate"]() if "rate" in options else 0.05
-        model.compile(kind(rate, **given), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-        return model
-
-    # one device's sums: several strategies of one process collide on the keys of collectives
-    strategy = tf.distribute.MirroredStrategy(
-        [f"CPU:{i}" for i in range(n)], cross_device_ops=tf.distribute.ReductionToOneDevice()
-    )
-    cell = types.SimpleNamespace(
-        global_batch_size=BATCH,
-        replicas_per_update=n,
-        asynchronous=False,
-        xla=False,
-        optimizer="sgd",
-        precision=options.get("precision", "float32"),
-    )
-    request = types.SimpleNamespace(seed=1)
-    workload = Workload("", "", None, build)
-    model, optimizer = build_model(workload, cell, CLASSES, 1, strategy)  # type: ignore[arg-type]
-    return types.SimpleNamespace(
-        strategy=strategy, model=model, optimizer=optimizer, cell=cell, loss=loss_of(model), workload=workload,
-        request=request, classes=CLASSES, placement=contextlib.nullcontext, settled=[],
-    )  # fmt: skip
-
-
-def check(of: Any, tolerance: float = 1e-5, traced: bool = False) -> tuple[list[Any], list[Any]]:
-    """Two updates both ways; every variable of every replica agrees after each. What the strategy has in the end, and
-    the shares of the last update."""
-    device, step = SingleDevice(of, traced), make_step(of)
-    own = device.start([state.copies[0] for state in capture(of.model, of.optimizer)])
-    shares: list[Any] = []
-    for x, y in BATCHES:
-        loss = LossInShares(of, step(*placed(of, x, y))).own()
-        shares = device.shares((x, y), own)
-        own = [share.statistics for share in shares]
-        device.apply(shares)
-        assert sum(float(share.loss) for share in shares) == pytest.approx(loss, rel=tolerance)
-        for state, expected in zip(capture(of.model, of.optimizer), device.state(own), strict=True):
-            for r, copy in enumerate(state.copies):
-                wanted = expected[r] if state.kind == "statistic" else expected
-                said = f"{state.name} of replica {r}"
-                np.testing.assert_allclose(copy, wanted, rtol=20 * tolerance, atol=tolerance / 5, err_msg=said)
-    return capture(of.model, of.optimizer), shares
-
-
-def placed(of: Any, *arrays: Any) -> list[Any]:
-    """Each replica's part of a global batch."""
-    size = BATCH // of.cell.replicas_per_update
-
-    def part(array: Any) -> Callable[[Any], Any]:
-        def of_replica(context: Any) -> Any:
-            i = context.replica_id_in_sync_group
-            return array[i * size : (i + 1) * size]
-
-        return of_replica
-
-    return [of.strategy.experimental_distribute_values_from_function(part(array)) for array in arrays]
+from tests.engines.tensorflow.referenced import BATCHES, check, placed, training
 
 
 @pytest.mark.parametrize("traced", [False, True])

@@ -1,7 +1,6 @@
 """A model that is built again: the same where its function draws what is seeded, else nothing can be proved by it."""
 
 import random
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.state import capture
 from harness.errors import Unprovable
-from tests.engines.tensorflow.test_reference import BATCH, BATCHES, check, training
-from tests.record.examples import cell
+from tests.engines.tensorflow.referenced import BATCHES, check, of_one_process, training
 
 WIDTH = 4
 GENERATOR = np.random.default_rng(3)
@@ -34,15 +32,6 @@ def times(draw: Callable[[], Any]) -> list[Any]:
             return x * self.first + self.second
 
     return [keras.layers.Dense(WIDTH), Times()]
-
-
-def of_one_process(of: Any) -> Any:
-    """Such a training with all that a reference asks of it."""
-    of.batches, of.unprovable, of.request.scratch = BATCHES, [], ""
-    of.request.others_limit_s = 0.0
-    of.devices = types.SimpleNamespace(reference="CPU:0", names=("CPU:0",))
-    of.cell = cell(strategy="mirrored", replicas=2, batch_size=BATCH // 2, global_batch_size=BATCH, optimizer="sgd")
-    return of
 
 
 def test_constants_that_a_function_draws_from_what_is_seeded_are_the_references_too(tf: Any) -> None:

@@ -24,7 +24,7 @@ from harness.record.trial import Plant
 from harness.run.process.zygote import Zygote
 from harness.trial.examples import random_batch
 from tests.record.examples import cell
-from tests.run.process.test_cluster import measured
+from tests.run.process.clusters import measured
 
 SHAPE, CLASSES, BATCH = (4,), 10, 8
 BATCHES = [random_batch(SHAPE, CLASSES, BATCH, seed) for seed in range(30)]

@@ -4,7 +4,6 @@ import json
 import math
 import re
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,9 @@ from harness.report.comparison.notes import more_words, notes_of
 from harness.report.comparison.words import row_notes
 from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, reference, results_with_reference
+from tests.run.kinds.published import PUBLISHED
 from tests.synthetic import failed
 
-PUBLISHED = Path(str(files("harness.report"))) / "data" / "published_scaling.csv"
 HEADER = "strategy,replicas,model,images_per_s"
 RATE = 11_122.3
 """Of the reference run's cell without a strategy and with batches of 32."""

@@ -15,7 +15,7 @@ from harness.run.kinds.sides import Side, side_records, side_zygotes, sides_of
 from harness.run.process.zygote import Zygote
 from harness.run.request import request_for
 from harness.run.turns.live import Ended, LiveTrial, Slot
-from tests.run.process.test_interpreters import bare_venv, lend_packages
+from tests.run.process.venvs import bare_venv, lend_packages
 from tests.run.repositories import Repo
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ from harness.run.kinds.sides import (
 )
 from harness.run.process.zygote import Zygote, ZygoteError
 from tests.record.examples import manifest
-from tests.run.process.test_interpreters import bare_venv, lend_packages
+from tests.run.process.venvs import bare_venv, lend_packages
 from tests.run.repositories import Repo
 from tests.run.stubs import WITNESS, install, told_by
 

@@ -23,7 +23,7 @@ from tests.engines.conftest import python_of
 from tests.record.examples import cell
 from tests.run.launchers.agents.conftest import comes_true, without_tensorflow
 from tests.run.launchers.slurm_cluster import NODES, SlurmCluster, lacking, slurm_cluster
-from tests.run.process.test_zygote import HANGS
+from tests.run.process.zygotes import HANGS
 
 GONE_WITHIN_S = 60.0
 CPUS = 2

@@ -3,8 +3,6 @@
 import os
 import shlex
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from harness.run.process.interpreters import Interpreter, examine, inherited, ol
 from harness.run.process.zygote import Zygote, ZygoteError
 from harness.trial.engines import engine_of, software_of
 from tests.rights import as_no_root
+from tests.run.process.venvs import bare_venv, lend_packages
 from tests.run.stubs import WITNESS, install, told_by
 
 FLAG = "--python-b"
@@ -34,18 +33,6 @@ def said_of(given: str) -> str:
         examine(given, FLAG, SOFTWARE)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def bare_venv(folder: Path) -> str:
-    """A venv with nothing in it; the path of its interpreter."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    return str(folder / "bin" / "python")
-
-
-def lend_packages(python: str) -> None:
-    """Let a venv see the packages of ours, and of them no editable install."""
-    [site] = Path(python).parent.parent.glob("lib/python*/site-packages")
-    (site / "lent.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
 
 
 def test_no_file_is_said(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.process.zygote import Zygote, ZygoteError
-from tests.run.process.test_zygote import gone
+from tests.run.process.zygotes import gone
 from tests.run.stubs import WITNESS, install, told_by
 
 

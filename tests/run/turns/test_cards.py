@@ -20,7 +20,7 @@ from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.room import CardRoom
 from tests.record.examples import cell
 from tests.run.fakes import WELL, Bench, Play, all_play
-from tests.run.turns.test_set_up import Group
+from tests.run.turns.groups import Group
 
 GIB = 2**30
 COOL = CardReading(1980, 300.0, 50, 10 * GIB, frozenset())

@@ -10,7 +10,7 @@ from harness.report.page.report import render
 from harness.report.words.traces import trace_lines
 from harness.run.kinds.sweep import SweepRun
 from tests.run.fakes import WELL, Actor, Bench, Play
-from tests.run.kinds.test_sweep import BASE, CELLS, TWO
+from tests.run.swept import BASE, CELLS, TWO
 
 
 def well_traced(request: Request) -> Outcome:

@@ -10,7 +10,7 @@ from harness.engines.tensorflow.structures import Weighted
 from harness.engines.tensorflow.training import part_of_mean
 from harness.engines.tensorflow.workloads import loss_of
 from harness.errors import Unsupported, UsageError
-from tests.engines.tensorflow.workloads.test_loss import LABELS, LOGITS, expected_cross_entropy, softmax
+from tests.engines.tensorflow.workloads.losses import LABELS, LOGITS, expected_cross_entropy, softmax
 
 
 def masked(values: Any, mask: Any) -> Any:

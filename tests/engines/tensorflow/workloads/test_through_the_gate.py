@@ -5,7 +5,7 @@ import pytest
 from harness.engines.tensorflow.workloads import load_workload
 from harness.run.process.zygote import Zygote
 from harness.trial.trial import ONE_BY_ONE
-from tests.run.process.test_cluster import measured
+from tests.run.process.clusters import measured
 
 pytestmark = pytest.mark.slow
 

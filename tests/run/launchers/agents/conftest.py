@@ -17,7 +17,7 @@ from harness.run.launchers.agents.meeting import Meeting
 from harness.run.launchers.agents.remote import Agent
 from tests.record.examples import cell
 from tests.run.network.conftest import emulation as emulation  # a fixture
-from tests.run.process.test_zygote import WITHOUT_TENSORFLOW
+from tests.run.process.zygotes import WITHOUT_TENSORFLOW
 
 TOKEN = "the token of these tests"
 LIMIT_S = 30.0

@@ -28,7 +28,7 @@ from harness.run.network import EmulatedNetwork
 from harness.spec.address import joined as address_of
 from harness.spec.network import Network
 from tests.run.launchers.agents.conftest import TOKEN, Process, Start, comes_true, joined, request
-from tests.run.process.test_zygote import HANGS
+from tests.run.process.zygotes import HANGS
 
 GONE_WITHIN_S = 60.0
 """On an idle machine it takes a second or two, beside ten-fold load ten times as long."""

@@ -1,0 +1,68 @@
+"""What the pages of the documentation print."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.cli.real import SMALL
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "results" / "README.md",
+    ROOT / "results" / "validation" / "README.md",
+    ROOT / "reports" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "launchers").glob("*.md")),
+]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def commands(page: Path) -> Iterator[str]:
+    """As `commands_of`, of a file."""
+    yield from commands_of(page.read_text(encoding="utf-8"))
+
+
+def commands_of(text: str) -> Iterator[str]:
+    """The lines of a page's `console` and `sh` blocks, continued lines joined; comments left out."""
+    for language, block in FENCE.findall(text):
+        if language in ("console", "sh"):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.strip() and not line.lstrip().startswith("#"):
+                    yield line.strip().removeprefix("$ ")
+
+
+BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harness )")
+"""What may stand before a command of ours: a variable for it, or what gives it nodes."""
+COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
+HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that the headings of a Markdown page get."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
+FEW = {"photographs": "photographs:64"}
+
+
+def short(command: str) -> list[str]:
+    """The words of a command behind `python -m harness`, and flags for few and short windows that it does not have.
+
+    Where passes over the input are followed, or shared by workers, it has few photographs: each is decoded in each.
+    """
+    given = shlex.split(command)[3:]
+    if {"--work", "--autoshard"} & {*given}:
+        given = [FEW.get(word, word) for word in given]
+    of_step = ("--batch-size",) if "--step" in given else ()
+    once = ("--trials",) if given[0] == "ab" else ()
+    flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *of_step, *once)]
+    if given[0] == "sweep" and not {"--work", "--step", "--intra-op-threads"} & {*given}:
+        flags.append("--intra-op-threads=2")
+    return [*given, *flags, *(["--max-blocks=2"] if once else [])]
