@@ -26,6 +26,7 @@ from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
 from harness.report.figures.ranking import GLANCE, glance_figure
 from harness.spec.cell import trained
 from tests.comparisons import scaled
+from tests.report.workloads import workload
 from tests.synthetic import default_cells, failed, make_cell, make_run
 
 
@@ -46,10 +47,6 @@ FIGURES = [batch, efficiency_figure, ops_figure, phases_figure, ranking_figure, 
 @functools.cache
 def default() -> WorkloadSummary:
     return workload()
-
-
-def workload(*args: object, **kwargs: object) -> WorkloadSummary:
-    return summarise(*make_run(*args, **kwargs)).workloads[0]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("draw", FIGURES)
@@ -300,82 +297,6 @@ def test_a_throughput_that_still_rises_asks_for_larger_batches_only_where_none_r
     assert both is not None
     assert "(128) in 1 of 2 curves: 256 has none" in both.caption
     assert "at the largest batch (256) in 1 of 2 curves: measure larger ones" in both.caption
-
-
-def points(picture: Picture | None) -> dict[str, list[tuple[str, int]]]:
-    """Of each curve the cells with their count of replicas, as the CSV has them."""
-    assert picture is not None
-    found: dict[str, list[tuple[str, int]]] = {}
-    for row in picture.data:
-        found.setdefault(row["curve"], []).append((row["cell"], row["replicas"]))
-    return found
-
-
-def test_workers_with_another_number_of_servers_are_another_curve() -> None:
-    cells = [
-        make_cell("parameter_server", 1, workers=workers, ps=ps, global_batch_size=32)
-        for ps in (1, 2)
-        for workers in (1, 2)
-    ]
-    cells += [cell.model_copy(update={"updates": "keras"}) for cell in cells if cell.ps == 2]
-    curves = points(throughput_figure(workload([make_cell("none"), *cells], faults=False), "fig"))
-    assert list(curves) == [
-        "no strategy (base)",
-        "parameter_server, 1 ps",
-        "parameter_server, 2 ps",
-        "parameter_server, 2 ps, keras updates",
-    ]
-    assert [len(members) for members in curves.values()] == [1, 2, 2, 2]
-
-
-def test_two_shapes_of_one_count_of_replicas_are_two_curves_and_one_shape_is_one() -> None:
-    shapes = ((1, 1), (1, 2), (2, 1), (2, 2))
-    cells = [make_cell("multi_worker_mirrored", replicas, workers=workers) for workers, replicas in shapes]
-    curves = points(throughput_figure(workload([make_cell("none"), *cells], faults=False), "fig"))
-    assert [n for _, n in curves["multi_worker_mirrored, 1 a worker"]] == [1, 2]
-    assert [n for _, n in curves["multi_worker_mirrored, 2 a worker"]] == [1, 2, 4]
-    alone = points(throughput_figure(workload(cells[:2] + cells[3:], faults=False), "fig"))
-    assert [n for _, n in alone["multi_worker_mirrored"]] == [1, 2, 4]
-
-
-def test_every_measured_cell_is_on_a_curve() -> None:
-    cells = [make_cell("none"), *(make_cell("one_device", loop=loop) for loop in ("custom", "fit"))]
-    cells += [
-        make_cell("multi_worker_mirrored", replicas, op=op, workers=workers)
-        for workers, replicas in ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1))
-        for op in (("auto", "ring") if workers * replicas > 1 else ("auto",))
-    ]
-    cells += [
-        make_cell("parameter_server", 1, workers=workers, ps=ps, network=network, global_batch_size=32)
-        for ps in (1, 2)
-        for workers in (1, 2)
-        for network in ("", "rate=1gbit")
-    ]
-    # the only cell on this network: on no other's curve
-    cells.append(make_cell("parameter_server", 1, workers=1, ps=1, network="rate=100mbit", global_batch_size=32))
-    picture = throughput_figure(workload(cells, faults=False), "fig")
-    assert picture is not None
-    custom = [cell.cell_id for cell in cells if cell.loop == "custom"]
-    assert {row["cell_id"] for row in picture.data} == set(custom)
-    for curve, members in points(picture).items():
-        counts = [n for _, n in members]
-        assert len(counts) == len(set(counts)), curve
-
-
-def test_long_names_of_curves_stay_apart() -> None:
-    cells = [make_cell("none")]
-    networks = [f"rate={rate}mbit,delay=1ms" for rate in (100, 200)]
-    cells += [
-        make_cell("multi_worker_mirrored", 1, workers=workers, op=op, network=network)
-        for workers in (2, 3)
-        for op in ("ring", "nccl")
-        for network in networks
-    ]
-    picture = throughput_figure(workload(cells, faults=False), "fig")
-    assert len(points(picture)) == 5
-    assert picture is not None
-    keys = re.findall(r">([^<]*multi_worker[^<]*)<", picture.legend)
-    assert len(set(keys)) == 4
 
 
 def test_the_ops_caption_tells_undecided_from_equivalent_and_says_what_was_corrected() -> None:

@@ -1,8 +1,5 @@
 """The reference does on one device what the strategy promises: two updates under MirroredStrategy and by it agree."""
 
-import dataclasses
-import types
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +7,8 @@ import pytest
 
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
 from harness.engines.tensorflow.reference.lockstep import Lockstep
-from harness.engines.tensorflow.reference.others import must_not_need_others
-from harness.engines.tensorflow.reference.update import SingleDevice, times_gradient
-from harness.engines.tensorflow.server_state import FusedOptimizer, ShardedVariable
+from harness.engines.tensorflow.reference.update import SingleDevice
+from harness.engines.tensorflow.server_state import FusedOptimizer
 from harness.engines.tensorflow.state import capture
 from harness.errors import Unprovable
 from tests.engines.tensorflow.referenced import BATCHES, check, placed, training
@@ -353,158 +349,6 @@ def test_what_a_model_adds_to_the_loss_is_added_in_every_precision(tf: Any, prec
         assert sum(float(share.loss) for share in device.shares((x, y), own)) == pytest.approx(loss, rel=1e-2)
     finally:
         keras.mixed_precision.set_global_policy("float32")
-
-
-@pytest.mark.parametrize("clip", [{"clipnorm": 0.01}, {"global_clipnorm": 0.02}, {"clipvalue": 0.003}])
-def test_keras_clips_what_each_replica_has_before_it_is_summed_and_so_does_the_reference(
-    tf: Any, clip: dict[str, float]
-) -> None:
-    check(training(tf, lambda: [], 2, **clip))
-
-
-CLIPS: list[dict[str, Any]] = [
-    {"clipnorm": 0.01},
-    {"kind": "Adam", "global_clipnorm": 0.001},
-    {"clipvalue": 0.0003},
-    {"clipnorm": 0.01, "precision": "mixed_float16"},
-]
-
-
-@pytest.mark.parametrize("options", CLIPS)
-def test_one_replica_clips_before_a_gradient_is_doubled_so_that_a_clip_does_not_hide_it(
-    tf: Any, options: dict[str, Any]
-) -> None:
-    of = training(tf, lambda: [], 1, **options)
-    start = [state.copies[0] for state in capture(of.model, of.optimizer)]
-    check(of)
-    device, states = SingleDevice(of), []
-    for factor in (1, 2):
-        own = device.start(start)
-        for number, batch in enumerate(BATCHES, start=1):
-            given = device.shares(batch, own)
-            if number == 2:
-                [share] = given
-                given = [dataclasses.replace(share, gradients=[times_gradient(g, factor) for g in share.gradients])]
-            device.apply(given)
-        states.append([*device.state(own)])
-    apart = max(np.abs(a - b).max() for a, b in zip(*states, strict=True))
-    assert apart > 1e-5
-
-
-def test_an_own_class_that_may_change_gradients_before_it_clips_them_clips_them_itself_and_for_several_is_unprovable(
-    tf: Any,
-) -> None:
-    import keras
-
-    class Centred(keras.optimizers.SGD):  # type: ignore[misc]
-        def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
-            super()._backend_apply_gradients([g - tf.reduce_mean(g) for g in grads], trainable_variables)
-
-    keras.optimizers.Centred = Centred
-    try:
-        check(training(tf, lambda: [], 1, kind="Centred", clipnorm=0.01))
-        with pytest.raises(Unprovable, match="may change gradients before it clips them"):
-            SingleDevice(training(tf, lambda: [], 2, kind="Centred", clipnorm=0.01))
-    finally:
-        del keras.optimizers.Centred
-
-
-def test_an_own_class_that_may_change_gradients_before_they_are_summed_is_unprovable_for_several(tf: Any) -> None:
-    import keras
-
-    def kind(method: str) -> Any:
-        def less(self: Any, grads: Any, *more: Any) -> Any:
-            return getattr(keras.optimizers.SGD, method)(self, [tf.tanh(g) for g in grads], *more)
-
-        return type("Bounded", (keras.optimizers.SGD,), {method: less})
-
-    try:
-        for method in ("apply", "_backend_apply_gradients", "_clip_gradients", "_backend_update_step"):
-            keras.optimizers.Bounded = kind(method)
-            check(training(tf, lambda: [], 1, kind="Bounded"))
-            with pytest.raises(
-                Unprovable, match=r"^Bounded may change gradients before they are summed, on each replica"
-            ):
-                SingleDevice(training(tf, lambda: [], 2, kind="Bounded"))
-    finally:
-        del keras.optimizers.Bounded
-
-
-def test_several_optimizers_in_one_are_proved_unless_one_of_them_clips(tf: Any) -> None:
-    import keras
-
-    def several(_: Any, **clip: float) -> Any:
-        biases = keras.optimizers.Adam(0.01, **clip)
-        return keras.optimizers.MultiOptimizer(
-            keras.optimizers.OptimizerMap(keras.optimizers.SGD(), {".*bias": biases})
-        )
-
-    keras.optimizers.Several = several
-    try:
-        check(training(tf, lambda: [], 2, kind="Several"))
-        check(training(tf, lambda: [], 1, kind="Several", clipnorm=0.001))
-        with pytest.raises(Unprovable, match=r"^MultiOptimizer may change gradients before they are summed"):
-            SingleDevice(training(tf, lambda: [], 2, kind="Several", clipnorm=0.001))
-    finally:
-        del keras.optimizers.Several
-
-
-def test_optimizers_of_keras_own_that_do_more_than_the_others_are_proved_for_several(tf: Any) -> None:
-    for options in ({}, {"clipnorm": 0.01}):
-        check(training(tf, lambda: [], 2, kind="Nadam", **options))
-
-
-def of_two_workers(tf: Any, layer: Callable[[], Any]) -> tuple[Any, Any]:
-    """What one of two workers with a replica each has of such a training, and its state."""
-    of = training(tf, lambda: [layer()], 2)
-    of.cell.workers, of.cell.replicas, of.cell.asynchronous = 2, 1, False
-    of.late_batches, of.devices = BATCHES, types.SimpleNamespace(reference="CPU:0", names=())
-    return of, capture(of.model, of.optimizer)
-
-
-def test_statistics_of_another_worker_that_its_share_is_computed_with_leave_a_late_update_unproved(tf: Any) -> None:
-    import keras
-
-    of, state = of_two_workers(tf, lambda: keras.layers.BatchNormalization(renorm=True))
-    with pytest.raises(Unprovable, match="what another worker's replica computes depends on its own untrained state"):
-        must_not_need_others(of, state)
-    of.cell.workers, of.cell.replicas = 1, 2  # whose statistics this process has
-    must_not_need_others(of, state)
-
-
-def test_of_updates_that_wait_for_nobody_nothing_of_other_workers_is_asked(tf: Any) -> None:
-    import keras
-
-    of, state = of_two_workers(tf, lambda: keras.layers.BatchNormalization(renorm=True))
-    of.cell.asynchronous = True
-    on_servers = [ShardedVariable("moving_mean", ())]
-    of.model = types.SimpleNamespace(non_trainable_variables=on_servers)
-    must_not_need_others(of, state)
-
-
-def test_statistics_of_another_worker_that_are_only_kept_are_no_obstacle(tf: Any) -> None:
-    import keras
-
-    for layer in (keras.layers.BatchNormalization, lambda: keras.layers.Dropout(0.5)):
-        must_not_need_others(*of_two_workers(tf, layer))
-
-
-def test_a_frozen_weight_is_no_statistic_of_another_worker_and_what_is_none_beside_it_still_is(tf: Any) -> None:
-    import keras
-
-    class Followed(keras.layers.Dense):  # type: ignore[misc]
-        def build(self, shape: Any) -> None:
-            super().build(shape)
-            self.mean = self.add_weight((4,), trainable=False, initializer="zeros")
-
-        def call(self, x: Any) -> Any:
-            y = super().call(x)
-            self.mean.assign(0.5 * self.mean + tf.reduce_mean(y, axis=0))
-            return y - self.mean
-
-    must_not_need_others(*of_two_workers(tf, lambda: keras.layers.Dense(4, trainable=False)))
-    with pytest.raises(Unprovable, match="depends on its own untrained state"):
-        must_not_need_others(*of_two_workers(tf, lambda: Followed(4, trainable=False)))
 
 
 @pytest.mark.usefixtures("tf")
