@@ -6,9 +6,8 @@ from pathlib import Path
 from harness.cli._completion import told_names
 from harness.cli._options import NAMES_MARK
 from harness.spec.axes import TABLE
-from harness.spec.collective import COLLECTIVE, OF_COLLECTIVE
-from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.spec.settings import SETTINGS, Settings
+from harness.spec.sweep import OTHER_WORKS, OWN_OF_WORK
 from harness.spec.text import text_of
 from harness.spec.work import fields_of
 
@@ -29,14 +28,14 @@ def tables() -> Mapping[str, str]:
         spelled = {name: asked.help for name, asked in axis.kinds.items()}
         help_ = "; ".join([_told(key, axis.help), *(f"in a spec `{name}`: {words}" for name, words in spelled.items())])
         axes.append((f"`{key}`", help_, _listed(axis.asked)))
-    for key, asked in (OF_COLLECTIVE | OF_PIPELINE).items():
+    for key, asked in OWN_OF_WORK.items():
         axes.append((f"`{key}`", _told(key, asked.help), _listed(asked.values)))
     settings = []
     for key, setting in SETTINGS.items():
         default = Settings.model_fields[key].get_default(call_default_factory=True)
         settings.append((f"`{key}`", _told(key, setting.help), _listed([default])))
     return {"axes": _markdown(axes), "settings": _markdown(settings)} | {
-        work: ", ".join(f"`{key}`" for key in fields_of(work)) for work in (COLLECTIVE, PIPELINE)
+        work: ", ".join(f"`{key}`" for key in fields_of(work)) for work in OTHER_WORKS
     }
 
 

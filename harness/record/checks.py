@@ -7,24 +7,11 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from harness.record.bounds import Whole
 from harness.record.model import RecordModel
-from harness.spec.collective import COLLECTIVE
-from harness.spec.pipeline import APPETITE, PIPELINE
-from harness.spec.work import OWN_STEP, TRAINING
 
 ErrorRatio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Of what is allowed."""
 
 GateName = Literal["full", "own_step", "collective", "pipeline", "instrument"]
-GATES: dict[str, GateName] = {
-    TRAINING: "full",
-    OWN_STEP: "own_step",
-    COLLECTIVE: "collective",
-    PIPELINE: "pipeline",
-    APPETITE: "instrument",
-}
-"""The gate of each kind of work that has one of its own, by the work's tag; all others have the full one."""
-INSTRUMENTED = (TRAINING, PIPELINE)
-"""Kinds of work of which something may be left out; the gate is then an instrument's."""
 NEEDED = {
     "reduction": "sums over replicas were not checked",
     "update": "no update was held against a reference",

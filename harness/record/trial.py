@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
-from harness.record.checks import GATES, INSTRUMENTED, Checks
+from harness.record.checks import Checks
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.gpus import GpuRecord
 from harness.record.interning import shared
@@ -348,8 +348,8 @@ class TrialRecord(RecordModel):
                 raise ValueError("status is ok but the correctness gate is not complete")
             if self.status == "unproved" and (self.checks.failures or not self.reason):
                 raise ValueError("status is unproved but a check failed, or no reason is given")
-            instrument = self.checks.gate == "instrument" and self.cell.tag in INSTRUMENTED
-            if not instrument and self.checks.gate != GATES.get(self.cell.tag, "full"):
+            instrument = self.checks.gate == "instrument" and self.cell.INSTRUMENTED
+            if not instrument and self.checks.gate != self.cell.GATE:
                 raise ValueError(f"the work is '{self.cell.tag}' but the gate that was passed is '{self.checks.gate}'")
             if self.step_time_s is None or self.throughput is None or self.windows is None:
                 raise ValueError(f"status is {self.status} but there is no measurement")

@@ -1,7 +1,7 @@
 """The cell of a training: a model of the harness or of the user's, trained under a strategy."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationInfo, field_validator
 
@@ -37,6 +37,8 @@ class TrainingCell(Axes, DistributedCell):
     `bytes_per_pack=B`. With parameter servers (`ps` above 0) replicas are not in sync: each update is one
     worker's, so G, the examples that one update is computed from, is b.
     """
+
+    INSTRUMENTED: ClassVar[bool] = True
 
     @field_validator(*(key for key, axis in TABLE.items() if axis.spelling is not None))
     @classmethod

@@ -127,6 +127,7 @@ class CollectiveCell(_Keys):
     and all in one call, as a step does; empty of a buffer that is one tensor.
     """
 
+    GATE: ClassVar[str] = "collective"
     TAKING_TURNS: ClassVar[frozenset[str]] = frozenset({"size", "gradients"})
     """By which their times are set side by side."""
     FIRST: ClassVar[frozenset[str]] = frozenset(

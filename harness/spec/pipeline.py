@@ -140,6 +140,8 @@ class _OfModel(_Fed):
 class AppetiteCell(_OfModel):
     """A model's training step without a strategy, on batches that lie on its device already."""
 
+    GATE: ClassVar[str] = "instrument"
+
     kind: Literal["appetite"] = "appetite"
 
     @property
@@ -162,6 +164,9 @@ class AppetiteCell(_OfModel):
 @kind_of_work(PIPELINE)
 class PipelineCell(_OfModel, _Input):
     """The input pipeline of a training without a strategy, by itself: a step draws one batch of `batch_size`."""
+
+    GATE: ClassVar[str] = "pipeline"
+    INSTRUMENTED: ClassVar[bool] = True
 
     kind: Literal["pipeline"] = "pipeline"
     cut: Cut = ""

@@ -4,10 +4,9 @@ from typing import Any
 
 from harness.spec.axes import OF_OWN_STEP, TABLE
 from harness.spec.cell import TrainingCell
-from harness.spec.collective import GRADIENTS, OF_COLLECTIVE
-from harness.spec.pipeline import OF_PIPELINE
+from harness.spec.collective import GRADIENTS
 from harness.spec.settings import SETTINGS
-from harness.spec.sweep import OF_STEP, Sweep
+from harness.spec.sweep import OF_STEP, OWN_OF_WORK, Sweep
 from harness.spec.text import text_of
 from harness.spec.work import Cell
 
@@ -19,7 +18,7 @@ _DEFAULTS = {key: field.default for key, field in Sweep.model_fields.items()}
 def keys_of(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     """What makes the cell: its axes, the buffer of a collective, where a pipeline is cut, or the user's own step."""
     fields = type(cell).model_fields
-    named = [key for key in (*OF_COLLECTIVE, *OF_PIPELINE) if cell.get(key)]
+    named = [key for key in OWN_OF_WORK if cell.get(key)]
     own = [(key, text_of(key, [cell.get(key)]), [cell.get(key)]) for key in named]
     if model := cell.get("gradients"):  # which say how large the buffer is
         own = [*(one for one in own if one[0] != "size"), (GRADIENTS, model, [model])]

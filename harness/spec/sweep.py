@@ -43,7 +43,24 @@ def _least(key: str) -> str:
     return "".join(f", at least {value}" for value in least if value not in (0, 1))
 
 
-ASKED = _asked() | OF_COLLECTIVE | OF_PIPELINE
+class OtherWork(NamedTuple):
+    """A kind of work that a spec asks for by `work`, and that is no training."""
+
+    own: Mapping[str, Asked]
+    """Keys of a spec that only it has."""
+    unasked: Mapping[str, Sequence[Any]]
+    """What it has of keys that are not given, where a training has something else."""
+    does: str
+    """What it does in place of training."""
+
+
+OTHER_WORKS = {
+    COLLECTIVE: OtherWork(OF_COLLECTIVE, UNASKED, "sends buffers and trains nothing"),
+    PIPELINE: OtherWork(OF_PIPELINE, {}, "draws batches in one process and trains nothing"),
+}
+"""By the value of `work`."""
+OWN_OF_WORK = {key: asked for of in OTHER_WORKS.values() for key, asked in of.own.items()}
+ASKED = _asked() | OWN_OF_WORK
 """Axes of a spec, by key."""
 AXES: frozenset[str] = frozenset(ASKED)
 """Keys whose value is a list."""
@@ -66,7 +83,7 @@ SPELLINGS: dict[str, Spelling] = {key: of.spelling for key, of in ASKED.items() 
 
 OF_STEP = ("step", "amount")
 """Keys of a training step of the user's own, whose cell has them."""
-OF_OTHER_WORK = ("work", *OF_COLLECTIVE, *OF_PIPELINE, *OF_STEP)
+OF_OTHER_WORK = ("work", *OWN_OF_WORK, *OF_STEP)
 """Keys of work that is no training of a model, or that say which work it is."""
 OF_SWEEPS = tuple(key for key, setting in SETTINGS.items() if setting.of_sides)
 """Keys that say how a sweep repeats its cells; they have no meaning where two sides are compared."""
@@ -135,24 +152,6 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
             "let the step have a check()"
         )
     return sweep.model_copy(update={axis: [] for axis in AXES - OF_OWN_STEP})
-
-
-class OtherWork(NamedTuple):
-    """A kind of work that a spec asks for by `work`, and that is no training."""
-
-    own: Collection[str]
-    """Keys that only it has."""
-    unasked: Mapping[str, Sequence[Any]]
-    """What it has of keys that are not given, where a training has something else."""
-    does: str
-    """What it does in place of training."""
-
-
-OTHER_WORKS = {
-    COLLECTIVE: OtherWork(OF_COLLECTIVE, UNASKED, "sends buffers and trains nothing"),
-    PIPELINE: OtherWork(OF_PIPELINE, {}, "draws batches in one process and trains nothing"),
-}
-"""By the value of `work`."""
 
 
 def _axes_of(work: str) -> frozenset[str]:
@@ -238,8 +237,7 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
 def _counts(sweep: Sweep) -> dict[str, int]:
     """How many values each axis of the product has, 1 where the strategy chooses. An axis of several keys has those
     of all, and their names."""
-    own = ((key,) for of in OTHER_WORKS.values() for key in of.own)
-    axes = [*(axis.kinds or (key,) for key, axis in TABLE.items()), *own]
+    axes = [*(axis.kinds or (key,) for key, axis in TABLE.items()), *((key,) for key in OWN_OF_WORK)]
     given = [[key for key in keys if sweep.asked(key)] for keys in axes]
     return {" and ".join(keys): sum(len(sweep.asked(key)) for key in keys) for keys in given if keys}
 

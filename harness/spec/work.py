@@ -73,6 +73,10 @@ class Cell(BaseModel, ABC):
     """The kind's name, set by `kind_of_work`."""
     TAKING_TURNS: ClassVar[frozenset[str]] = frozenset()
     """Keys beside the table's in which cells of the kind may differ that are alive together and take turns."""
+    GATE: ClassVar[str] = "full"
+    """The correctness gate that its trials pass (`harness.record.checks`)."""
+    INSTRUMENTED: ClassVar[bool] = False
+    """Whether something of the work may be left out; the gate is then an instrument's."""
     COMPANY: ClassVar[str] = ""
     """Kinds of work of one company are alive together and take turns; empty is a kind by itself."""
 
@@ -307,6 +311,8 @@ def cell_from(values: Any) -> Cell:
 @kind_of_work(OWN_STEP)
 class OwnStepCell(Cell):
     """A user's own training step. Strategy, devices, model and data are the step's own affair, so it has none."""
+
+    GATE: ClassVar[str] = "own_step"
 
     kind: Literal["own_step"] = "own_step"
     step: str

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.record import Run
-from harness.record.checks import GATES, Checks
+from harness.record.checks import Checks
 from harness.record.manifest import PlanRecord, RunManifest
 from harness.record.trial import TrialRecord, rates
 from harness.spec.work import Cell
@@ -40,7 +40,7 @@ def _of(trial: TrialRecord, cell: Cell, run_id: str) -> TrialRecord:
     values: dict[str, Any] = json.loads(trial.model_dump_json())
     for key in ("throughput_examples_per_s", "cpu_seconds_per_example", "cell"):
         values.pop(key)
-    gate = GATES.get(cell.tag, "full")
+    gate = cell.GATE
     if gate != "full":
         of_input = {"batches": True, "examples": True} if gate == "pipeline" else {}
         passed = Checks(gate=gate, loss_finite=True, reduction=True, late=True, **of_input)

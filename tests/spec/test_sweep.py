@@ -4,7 +4,7 @@ import datetime
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,9 @@ from harness.spec import Sweep, load_sweep, sweep_from
 from harness.spec.axes import LARGEST
 from harness.spec.faults import Faults, faults_from
 from harness.spec.reading import PATTERNS
-from harness.spec.sweep import ASKED, AXES
+from harness.spec.settings import Settings
+from harness.spec.sweep import ASKED, AXES, OTHER_WORKS
+from harness.spec.work import CELL_KINDS
 
 NAN, INFINITY = float("nan"), float("inf")
 HUNDRED, MANY = list(range(1, 101)), list(range(4, 4008, 4))
@@ -264,3 +266,9 @@ def test_a_spec_may_begin_with_the_mark_that_editors_put_before_utf_8(tmp_path: 
     spec = tmp_path / "marked.toml"
     spec.write_text('name = "größe"\n', encoding="utf-8-sig")
     assert load_sweep(spec) == {"name": "größe"}
+
+
+def test_each_kind_of_work_that_a_spec_can_ask_for_is_one_entry_and_has_cells_of_its_own() -> None:
+    asked = get_args(Settings.model_fields["work"].annotation)
+    assert {*asked} == {"training", *OTHER_WORKS}
+    assert {*asked} <= CELL_KINDS.keys()
