@@ -110,7 +110,10 @@ def load_limits(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
 
 @checked
 def runs(results: Folder = RESULTS) -> pd.DataFrame:
-    """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`."""
+    """The runs in `results`, the oldest first, one row a run; one that cannot be read says why in `problem`.
+
+    StorageError where `results` cannot be read.
+    """
     from harness.record.reading import list_runs
     from harness.report.tables.frames import listing_frame
 

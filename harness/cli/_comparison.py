@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def format_of(given: str | None, json_out: bool, output: Path | None) -> str:
-    """The format asked for, else the one that the end of `output`'s name says, else the terminal's."""
+    """The format asked for, else the one that the end of `output`'s name says, else the terminal's.
+
+    UsageError where --json is given beside another format.
+    """
     from harness.report.comparison import FORMATS, renderer
 
     if json_out and given not in (None, "json"):

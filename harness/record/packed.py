@@ -69,6 +69,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the abstract type of a buffer says less
+        """How many bytes were read; OSError for a damaged file, and for one that unfolds to too much."""
         try:
             data = self._stream.read(min(len(buffer), self._left + 1))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

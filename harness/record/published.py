@@ -60,7 +60,10 @@ FigureRow = _row_model()
 
 
 def read_figures(text: str, name: str, source: str | None = None) -> tuple[list[PublishedFigure], int]:
-    """The figures of a CSV text, and how many rows have none. `name` is what errors call the file."""
+    """The figures of a CSV text, and how many rows have none. `name` is what errors call the file.
+
+    UsageError, with the row, for a text that is no such table.
+    """
     table = csv.DictReader(io.StringIO(text, newline=""), restkey="", strict=True)
     figures: list[PublishedFigure] = []
     left_out = 0

@@ -243,7 +243,10 @@ def _counts(sweep: Sweep) -> dict[str, int]:
 
 
 def load_sweep(path: Path) -> dict[str, Any]:
-    """The raw keys of a TOML spec, for `sweep_from` (flags are laid over them first)."""
+    """The raw keys of a TOML spec, for `sweep_from` (flags are laid over them first).
+
+    UsageError, of one line, where there is no such file, or it cannot be read.
+    """
     try:
         text = read_whole(path, LARGEST_SPEC).decode("utf-8-sig")  # editors on Windows begin with a mark
     except FileNotFoundError:

@@ -62,7 +62,7 @@ class KnownBuffers:
 
     def judge(self, received: "Sequence[Array]", first: int = 0) -> str | None:
         """None where what each replica of a process received, of which `first` is the first one's number, is right in
-        each element; else the evidence."""
+        each element; else the evidence. ValueError for a collective that is not known."""
         import numpy as np
 
         match self.collective:

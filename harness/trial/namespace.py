@@ -19,9 +19,10 @@ class NamespaceError(HarnessError):
 def enter(namespace: str, user_namespace: str | None = None) -> None:
     """Join the network namespace at a path such as `/proc/PID/ns/net`; the rest of this process's life is there.
 
-    `user_namespace` is the path of the user namespace that owns it, where an ordinary user made it. Call it
-    while the process has one thread: only the calling thread and those that it starts later move, and the
-    kernel refuses a user namespace to a process with several. Sockets that are open already stay where they are.
+    `user_namespace` is the path of the user namespace that owns it, where an ordinary user made it. Call it while the
+    process has one thread: only the calling thread and those that it starts later move, and the kernel refuses a user
+    namespace to a process with several. Sockets that are open already stay where they are. NamespaceError where the
+    kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
     kinds = [(user_namespace, CLONE_NEWUSER)] if user_namespace else []
@@ -43,6 +44,7 @@ def call_host(name: str) -> None:
     """Let this thread, and those that it starts later, see the host under another name; nobody else does.
 
     In a network namespace, for what listens where the host's name leads, which would be an address of the host's.
+    NamespaceError where the kernel refuses.
     """
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS):
         raise NamespaceError(f"the host cannot be called '{name}': {os.strerror(ctypes.get_errno())}")

@@ -30,7 +30,7 @@ def mark_step(function: Callable[P, R]) -> Callable[P, R]:
     By itself it changes nothing. Under `python -m harness sweep --step train.py` each call is one step that is timed,
     with all that the script does until the next. Attributes of what it returns say more: `check`, a function without
     arguments that is asked before and after timing whether all is well, and `eager_reference = False` of a step that
-    cannot be compared with itself run uncompiled.
+    cannot be compared with itself run uncompiled. UsageError for what is no function.
     """
     if not callable(function):
         raise UsageError(f"function: given {quoted(str(function))}, expected a function that does one training step")

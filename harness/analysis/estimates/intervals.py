@@ -288,9 +288,9 @@ def stein_trials(pilot_deviation: float, pilot_trials: int, half_width: float) -
 def stein_estimate(values: Sequence[float], pilot_trials: int) -> LogEstimate:
     """The mean of all P values with the *pilot's* s0 and t_{P0−1}, as Stein's procedure requires.
 
-    The first `pilot_trials` values are the pilot. Using all P values' own s would make the interval
-    too short, since P was chosen from s0. Holds for a cell (log throughputs) and for a ratio (paired
-    log differences) alike.
+    The first `pilot_trials` values are the pilot. Using all P values' own s would make the interval too short, since P
+    was chosen from s0. Holds for a cell (log throughputs) and for a ratio (paired log differences) alike. HarnessError
+    for a pilot of fewer than 2 values or of more than there are.
     """
     if not 2 <= pilot_trials <= len(values):
         raise HarnessError(f"a pilot of {pilot_trials} of {len(values)} trials: expected between 2 and all of them")

@@ -29,7 +29,8 @@ class Diagnostics:
 def diagnose(seconds: Sequence[float], steps_per_window: int) -> Diagnostics:
     """Diagnostics of a trial's measured windows; percentiles are of window time ÷ steps, in seconds.
 
-    Plain Python: a window series has tens of values, a run has thousands of series.
+    Plain Python: a window series has tens of values, a run has thousands of series. HarnessError without any window,
+    and for a time that is not finite and above 0.
     """
     if not seconds:
         raise HarnessError("no windows were measured: there is nothing to diagnose")

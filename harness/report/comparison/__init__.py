@@ -11,7 +11,10 @@ __all__ = ["FORMATS", "Renderer", "Surface", "renderer"]
 
 
 def renderer(name: str) -> Renderer:
-    """The renderer of one format. Only its module is loaded: the page needs matplotlib, the others do not."""
+    """The renderer of one format. Only its module is loaded: the page needs matplotlib, the others do not.
+
+    UsageError for another format.
+    """
     if name not in FORMATS:
         raise not_one_of("--format", name, FORMATS)
     found: Renderer = importlib.import_module(f"{__name__}.as_{name}").RENDERER

@@ -56,7 +56,10 @@ class Local(Launcher):
                     grounds.give_back(grounds.network(network, hosts))
 
     def place(self, request: Request, zygote: Zygote) -> Placement:
-        """A fork and an address for each process. A second trial on a network at once waits for one of its own."""
+        """A fork and an address for each process. A second trial on a network at once waits for one of its own.
+
+        NotNow where the kernel gives none.
+        """
         if request.cell.shape.network:
             return self._on_network(request, zygote)
         if not request.isolate:

@@ -53,7 +53,7 @@ class Ray(AgentLauncher):
         return f"no Ray cluster: RAY_ADDRESS names none, and none runs on this host; {START}"
 
     def begin(self, options: LauncherOptions, hosts: int) -> Session:
-        """Join the Ray cluster as a driver, and ask it for whole nodes."""
+        """Join the Ray cluster as a driver, and ask it for whole nodes. CannotPlace with what Ray says."""
         if (reason := self.available()) is not None:
             raise CannotPlace(f"launcher 'ray': {reason}")
         ray = _joined()

@@ -79,7 +79,10 @@ class Slurm(AgentLauncher):
         return None
 
     def begin(self, options: LauncherOptions, hosts: int) -> Session:
-        """Listen where nodes reach this host, and have Slurm start an agent on each."""
+        """Listen where nodes reach this host, and have Slurm start an agent on each.
+
+        CannotPlace with what Slurm says.
+        """
         if (reason := _lacking()) is not None:
             raise CannotPlace(f"launcher 'slurm': {reason}")
         allocated = os.environ.get("SLURM_JOB_NODELIST") if "SLURM_JOB_ID" in os.environ else None

@@ -72,7 +72,10 @@ class Writers:
     def write(
         self, plan: PreparePlan, missing: Sequence[ShardPlan], listener: FilesListener, keep_cost: Callable[[], None]
     ) -> None:
-        """Write the missing files, each process some that follow one another; what it cost is kept after each."""
+        """Write the missing files, each process some that follow one another; what it cost is kept after each.
+
+        Raises what a process of it ended with, and how to go on.
+        """
         count = min(self._asked.processes, len(missing))
         bounds = [len(missing) * number // count for number in range(count + 1)]
         groups = [tuple(missing[bounds[k] : bounds[k + 1]]) for k in range(count)]

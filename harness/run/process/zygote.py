@@ -196,7 +196,10 @@ class Zygote:
         self._scratch.close()
 
     def launch(self) -> None:
-        """Start the process and do not wait. Two that are launched one after the other import side by side."""
+        """Start the process and do not wait. Two that are launched one after the other import side by side.
+
+        ZygoteError where the interpreter cannot be started.
+        """
         self._launched = time.monotonic()
         environment, self.start_record = self._startup.next_environment()
         ours, theirs = socket.socketpair()

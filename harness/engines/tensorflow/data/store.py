@@ -60,7 +60,10 @@ def behind(error: Exception) -> Exception:
 
 @contextlib.contextmanager
 def locked(data_dir: Path, name: str) -> Iterator[None]:
-    """Hold `name`'s lock under `data_dir` against other processes; the system frees it if we are killed."""
+    """Hold `name`'s lock under `data_dir` against other processes; the system frees it if we are killed.
+
+    HarnessError where nothing can be written there.
+    """
     path = data_dir
     with contextlib.ExitStack() as stack:
         try:

@@ -44,7 +44,10 @@ def planted(plant: Plant | None, devices: Sequence[str], worker: int = 0, worker
 
 
 def planted_in_updates(plant: Plant | None, strategy: str) -> Planted:
-    """The same in the updates that a worker makes to parameter servers."""
+    """The same in the updates that a worker makes to parameter servers.
+
+    Unsupported where a strategy has no place for it.
+    """
     if plant is None:
         return Planted()
     if not (kind := _kind_of(plant)).of_servers:

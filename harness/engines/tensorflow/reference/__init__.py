@@ -73,7 +73,7 @@ def continue_reference(
     Nobody else will come to that state, so it is not kept; the model is built anew, since what an own optimizer or
     layer counts in Python would age in one that is used again as it ages in the step. Its shares are traced, which is
     half the work: that the step's program does what it does eagerly is shown by the first updates, and it is the same
-    program. TPUs would compile it with XLA.
+    program. TPUs would compile it with XLA. Unprovable, with the reason, where there is none.
     """
     if training.unprovable:
         raise Unprovable(training.unprovable[0])

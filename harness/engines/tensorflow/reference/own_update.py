@@ -32,7 +32,10 @@ TINY = 1e-30
 
 
 def single_device(training: Training, traced: bool = False) -> SingleDevice:
-    """A second model of a training's cell, which is updated as the model is: by the harness' step, or by its own."""
+    """A second model of a training's cell, which is updated as the model is: by the harness' step, or by its own.
+
+    Unprovable for what the reference cannot do.
+    """
     stateless = isinstance(training.model, StatelessModel)
     if stateless or not own_training(training.model):
         return SingleDevice(training, traced)
@@ -109,7 +112,8 @@ class OwnTrainedDevice(SingleDevice):
         second where it divides by a global batch that it knows.
 
         Where the step clips gradients that can only be seen with gradients so small that it does not. Where they do
-        neither each share is trained on as by one that is alone, and their mean is what is right.
+        neither each share is trained on as by one that is alone, and their mean is what is right. Unprovable where they
+        do not.
         """
         import numpy as np
         import tensorflow as tf

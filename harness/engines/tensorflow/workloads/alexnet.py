@@ -20,6 +20,7 @@ def of_sizes(side: int, filters: int, units: int) -> Workload:
     """`filters` of the first convolution, of which the others have multiples, and `units` of the two dense layers.
 
     `alexnet(side=227,filters=64,units=4096)` is the network of the benchmarks, with 61.8 M weights for 1,000 classes.
+    UsageError for a side below SMALLEST.
     """
     if side < SMALLEST:
         raise UsageError(f"side: given {side}, expected at least {SMALLEST}")

@@ -182,7 +182,10 @@ class AgentLauncher(Launcher, ABC):
             return  # each trial that wants to be placed will say so in its record
 
     def session(self, request: Request, zygote: Zygote, hosts: int = 0) -> Session:
-        """The session for `request`, begun when it is the first; it ends with `zygote`."""
+        """The session for `request`, begun when it is the first; it ends with `zygote`.
+
+        CannotPlace for a side with files of its own, and what it failed with, again.
+        """
         if not zygote.plain:
             raise CannotPlace(
                 f"launcher '{self.name}': hosts run this harness as it is; a side with an environment, interpreter "
