@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from harness.errors import UsageError, not_one_of
 from harness.spec.axes import ENGINE, NO_STRATEGY, Count, DeviceCount, Natural, Seconds
@@ -12,14 +12,13 @@ from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
 from harness.spec.entry import settings as settings_of
 from harness.spec.names import whose
-from harness.spec.reading import Spec, read_keys
+from harness.spec.reading import Spec, is_list, read_keys
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)
 FAULTS_OF_SERVERS: tuple[FaultName, ...] = ("kill_ps", "freeze_ps")
 """Faults of a parameter server."""
-LISTS = ("engine", "strategy", "fault", "checkpoint_every")
 
 
 class Faults(Spec):
@@ -53,14 +52,8 @@ class Faults(Spec):
     data_dir: str = ""
     engine_python: str = ""
 
-    @field_validator(*LISTS)
-    @classmethod
-    def _no_list_is_empty(cls, value: list[Any]) -> list[Any]:
-        if not value:
-            raise ValueError("expected at least one value")
-        return value
 
-
+LISTS = tuple(key for key in Faults.model_fields if is_list(Faults, key))
 SAID = settings_of(Faults)
 HELP_OF_FAULTS: dict[str, str] = {
     key: (SAID[key].help if key in SAID else HELP_OF_SWEEP[key]) + (" (comma-separated)" if key in LISTS else "")

@@ -59,11 +59,15 @@ def read_keys(spec: type[_Spec], values: Mapping[str, Any], source: str) -> _Spe
         if key not in spec.model_fields:
             raise UsageError(f"{source}: unknown key {quoted(key)}{nearest(key, spec.model_fields)}")
     try:
-        return spec.model_validate(values)
+        found = spec.model_validate(values)
     except ValidationError as error:
         raise UsageError(f"{source}: {_in_one_line(error)}") from None
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
+    for key, field in sorted(spec.model_fields.items()):
+        if is_list(spec, key) and field.default and not getattr(found, key):
+            raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
+    return found
 
 
 def _in_one_line(error: ValidationError) -> str:

@@ -215,9 +215,6 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
         ):
             script = ", or a script's path, which ends with .py, and its arguments" if key == "step" else ""
             raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function{script}")
-    for key in sorted(AXES):
-        if ASKED[key].values and not sweep.asked(key):
-            raise UsageError(f"{source}: {key}: expected at least one value, given an empty list")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
     if sweep.window >= sweep.timeout:
