@@ -111,23 +111,14 @@ def _try_op(zygote: Zygote, op: CrossDeviceOpTraits, device: str, catalogue: Cat
 
 def _try_cluster(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     """A whole trial of two workers on this machine, one window long, its proofs included."""
-    request = Request(cell=cell, seed=0, data_dir=str(Path()), window_s=0.02, intra_op_threads=1, inter_op_threads=4)
-    trial = single("doctor", zygote, request, LIMIT_S)
+    trial = single("doctor", zygote, probe_request(cell, 0.02, 1, 4), LIMIT_S)
     live_through(trial)
     return Finding(kind, name, trial.status or "crashed", trial.reason)
 
 
 def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
-    request = Request(
-        cell=cell,
-        seed=0,
-        data_dir=str(Path()),
-        window_s=0.1,
-        intra_op_threads=1,
-        inter_op_threads=2 * cell.replicas,
-        task="probe",
-    )
-    trial = single_task("doctor", zygote, request, LIMIT_S)
+    request = probe_request(cell, 0.1, 1, 2 * cell.replicas)
+    trial = single_task("doctor", zygote, request.model_copy(update={"task": "probe"}), LIMIT_S)
     return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)
 
 
@@ -135,6 +126,12 @@ def _cluster(strategy: str, op: str = "auto", device: str = "virtual-cpu", ps: i
     """Two workers of one replica each; with servers an update is one worker's."""
     shape = {"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
     return probe_cell(device, strategy, 1, op).model_copy(update=shape)
+
+
+def probe_request(cell: TrainingCell, window_s: float, within: int, between: int) -> Request:
+    """A trial of a probe's cell, with so many threads within ops and between them."""
+    threads = {"intra_op_threads": within, "inter_op_threads": between}
+    return Request(cell=cell, seed=0, data_dir=str(Path()), window_s=window_s, **threads)
 
 
 def probe_cell(device: str, strategy: str, replicas: int, op: str) -> TrainingCell:

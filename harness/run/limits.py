@@ -4,14 +4,12 @@ import datetime
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from harness.environment import Description, usable_cores
 from harness.errors import HarnessError
-from harness.protocol.messages import Request
 from harness.record.limits import Limit, LimitKind, LimitsRecord, ProcessLimit
 from harness.record.manifest import Machine
-from harness.run.doctor import probe_cell
+from harness.run.doctor import probe_cell, probe_request
 from harness.run.process.zygote import Zygote
 from harness.run.turns.single import single_task
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
@@ -84,15 +82,7 @@ def _measure(place: MeasuredPlace, zygote: Zygote, kernel_s: float) -> None:
     if place.reason is not None:
         return
     cell = probe_cell(place.device, NO_STRATEGY if place.replicas == 1 else USUAL_STRATEGY, place.replicas, "auto")
-    request = Request(
-        cell=cell,
-        seed=0,
-        data_dir=str(Path()),
-        window_s=kernel_s,
-        intra_op_threads=place.threads,
-        inter_op_threads=2,
-        task="limits",
-    )
+    request = probe_request(cell, kernel_s, place.threads, 2).model_copy(update={"task": "limits"})
     trial = single_task("limits", zygote, request, PROCESS_LIMIT_S)
     if trial.status == "ok" and trial.outcome is not None:
         place.taken.append(trial.outcome.limits)
