@@ -10,8 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness.environment.files import text
+
 SCRATCH_NAME = re.compile(r"harness-\d+-\w+")
 """What the folders are called: the number is the process that made it, for a person who wonders."""
+MARK = ".harness-scratch"
+"""A file in each folder of these, and in no other that only has such a name: the hosts that may remove it, a line each.
+"""
 DYING_S = 4.0
 """How long a process that was killed may yet hold its folder."""
 
@@ -21,22 +26,23 @@ class Scratch:
 
     Whose folder it is, is told by a lock on it, which the kernel frees however the process ends. A process
     number would not do: another container that shares the folder counts its own processes, and numbers are
-    used again. Raises OSError when no folder can be made.
+    used again. Where several hosts share the folder, a lock may hold on one of them only, so each removes its own.
+    Raises OSError when no folder can be made.
     """
 
     def __init__(self) -> None:
         _remove_abandoned(Path(tempfile.gettempdir()))
-        while True:
-            self._folder = tempfile.TemporaryDirectory(prefix=f"harness-{os.getpid()}-", ignore_cleanup_errors=True)
-            self.path = Path(self._folder.name).resolve()
-            with contextlib.suppress(FileNotFoundError):
-                self._lock = os.open(self.path, os.O_RDONLY)
-                with contextlib.suppress(OSError):  # some network disks have no locks: then nobody else gets one either
-                    fcntl.flock(self._lock, fcntl.LOCK_EX)
-                if self.path.is_dir():
-                    return
-                os.close(self._lock)
-            self._folder.cleanup()  # between its making and its locking, another process took it for abandoned
+        self._folder = tempfile.TemporaryDirectory(prefix=f"harness-{os.getpid()}-", ignore_cleanup_errors=True)
+        self.path = Path(self._folder.name).resolve()
+        self._lock = os.open(self.path, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # some network disks have no locks: then nobody else gets one either
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        # not before it is locked: from now on, others remove it as soon as they get the lock
+        try:
+            (self.path / MARK).write_text("\n".join(_own_hosts()), encoding="utf-8")
+        except OSError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Remove the folder and all that is in it. May be called again."""
@@ -46,21 +52,34 @@ class Scratch:
             self._lock = -1
 
 
+def _own_hosts() -> list[str]:
+    """What tells this host from others: as it was booted, the same in each of its containers, and across boots."""
+    boot = text(Path("/proc/sys/kernel/random/boot_id"))
+    machine = text(Path("/etc/machine-id"))
+    return [f"boot {boot}" if boot else "", f"machine {machine} {os.uname().nodename}" if machine else ""]
+
+
+def _marked(place: Path) -> list[Path]:
+    """Folders that a process of this user on this host has made."""
+    found: list[Path] = []
+    own = {*_own_hosts()} - {""}
+    with contextlib.suppress(OSError), os.scandir(place) as entries:  # a shared folder need not be readable
+        for entry in entries:
+            if SCRATCH_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                mine = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                if mine and own & {*(text(Path(entry.path) / MARK) or "").splitlines()}:
+                    found.append(Path(entry.path))
+    return found
+
+
 def _remove_abandoned(place: Path) -> None:
     """Remove the folders of processes that are gone."""
-    found: list[os.DirEntry[str]] = []
-    with contextlib.suppress(OSError), os.scandir(place) as entries:  # a shared folder need not be readable
-        found = [
-            entry for entry in entries if SCRATCH_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-        ]
-    for entry in found:
-        with contextlib.suppress(OSError):  # somebody else's, still in use, or gone meanwhile
-            if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
-                continue
-            lock = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW)
+    for folder in _marked(place):
+        with contextlib.suppress(OSError):  # still in use, or gone meanwhile
+            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(entry.path, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
 
@@ -68,7 +87,7 @@ def _remove_abandoned(place: Path) -> None:
 def _tidied(place: Path) -> bool:
     """Remove abandoned folders; whether no other is there."""
     _remove_abandoned(place)
-    return not any(SCRATCH_NAME.fullmatch(entry.name) for entry in place.iterdir())
+    return not _marked(place)
 
 
 def main() -> None:

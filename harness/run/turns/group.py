@@ -1,5 +1,6 @@
 """A group of live trials: set up a few at a time, then a pilot and windows each in turn, then seen out."""
 
+import contextlib
 import random
 import select
 import time
@@ -76,8 +77,9 @@ class TurnGroup:
                 self._agree(self._live)
             self._take_turns()
             self._see_out()
-        except (Interrupted, KeyboardInterrupt):
-            self._interrupt()
+        except BaseException as error:
+            stopped = isinstance(error, (Interrupted, KeyboardInterrupt))
+            self._interrupt(() if stopped else (Exception,))  # of several faults the first is the one to tell
             raise
         return self._waiting
 
@@ -222,13 +224,14 @@ class TurnGroup:
         self._keep(record)
         self._progress.ended(record)
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, passed_over: tuple[type[Exception], ...]) -> None:
         """End what lives; what it measured so far is kept in records that say `interrupted`."""
         for trial in list(self._live):
-            try:
-                trial.interrupt()
-            except Ended:
-                self._ended(trial)
+            with contextlib.suppress(*passed_over):
+                try:
+                    trial.interrupt()
+                except Ended:
+                    self._ended(trial)
 
 
 def _with_news(trials: Sequence[LiveTrial]) -> list[LiveTrial]:

@@ -153,3 +153,26 @@ def test_a_full_disk_ends_the_run_with_everything_before_it_kept(
     assert sorted((t.cell_id, t.block) for t in run.trials if t.attempt == 1) == sorted(
         (item.cell_id, block) for item in CELLS for block in range(2)
     )
+
+
+@pytest.mark.parametrize("fault", [StorageError("cannot append: No space left on device"), ZeroDivisionError()])
+def test_a_fault_in_one_trial_of_a_group_ends_the_others_as_an_interruption_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    real = RunStore.append
+
+    def append(store: RunStore, record: TrialRecord) -> None:
+        if record.cell_id == TWO.cell_id:
+            raise fault
+        real(store, record)
+
+    monkeypatch.setattr(RunStore, "append", append)
+    bench = Bench(tmp_path, CELLS, only(TWO, Play(2, lambda actor: actor.end(1))))
+    with pytest.raises(type(fault)):
+        bench.start()
+    stored = load_run(bench.path)
+    assert stored.manifest.status == "interrupted"
+    assert {t.cell_id: t.status for t in stored.trials} == {
+        item.cell_id: "interrupted" for item in CELLS if item != TWO
+    }
+    assert all(t.windows is not None and len(t.windows.seconds) >= 2 for t in stored.trials)

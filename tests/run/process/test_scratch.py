@@ -1,5 +1,6 @@
 """Temporary folders: gone with their process, even one that was killed, and never somebody else's."""
 
+import fcntl
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.process import scratch
-from harness.run.process.scratch import SCRATCH_NAME, Scratch
+from harness.run.process.scratch import MARK, SCRATCH_NAME, Scratch
 
 HOLDS = """
 import sys, time
@@ -88,24 +89,48 @@ def test_what_only_looks_alike_stays(place: Path) -> None:
     )
 
 
-def test_a_folder_that_another_process_takes_for_abandoned_too_early_is_made_again(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("name", ["harness-12345-results", "harness-20261128-results"])
+def test_a_folder_of_the_users_with_such_a_name_stays(place: Path, name: str) -> None:
+    (place / name).mkdir()
+    (place / name / "file").write_text("x")
+    Scratch().close()
+    scratch.main()
+    assert (place / name / "file").read_text() == "x"
+
+
+def test_no_other_process_takes_a_folder_for_abandoned_before_it_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = fcntl.flock
+
+    def meanwhile(descriptor: int, how: int) -> None:
+        if how == fcntl.LOCK_EX:
+            scratch._remove_abandoned(Path(tempfile.gettempdir()))
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", meanwhile)
+    mine = Scratch()
+    assert (mine.path / MARK).is_file()
+    mine.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "stays"),
+    [
+        (["boot b", "machine m here"], False),
+        (["boot b", "machine of-a-container here"], False),
+        (["boot earlier", "machine m here"], False),
+        (["boot of-another", "machine m there"], True),
+        (["", ""], True),
+    ],
+)
+def test_only_what_a_process_of_this_host_has_left_is_removed(
+    place: Path, monkeypatch: pytest.MonkeyPatch, host: list[str], stays: bool
 ) -> None:
-    made: list[str] = []
-    real = tempfile.TemporaryDirectory
-
-    def taken_at_once(**arguments: object) -> "tempfile.TemporaryDirectory[str]":
-        folder = real(**arguments)  # type: ignore[call-overload]
-        if not made:
-            Path(folder.name).rmdir()
-        made.append(folder.name)
-        return folder  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(tempfile, "TemporaryDirectory", taken_at_once)
-    scratch = Scratch()
-    assert len(made) == 2
-    assert scratch.path.is_dir()
-    scratch.close()
+    left = place / "harness-1-left"
+    left.mkdir()
+    (left / MARK).write_text("\n".join(host))
+    monkeypatch.setattr(scratch, "_own_hosts", lambda: ["boot b", "machine m here"])
+    Scratch().close()
+    assert left.exists() == stays
 
 
 def test_the_name_tells_a_person_which_process_it_was() -> None:

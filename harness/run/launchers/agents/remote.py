@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from pydantic import ValidationError
@@ -29,13 +30,40 @@ class NoAnswer(HarnessError):
 
 
 class RemoteChannel(Channel):
-    """A process's channel, through its agent: lines arrive over a socket pair that the agent's reader writes."""
+    """A process's channel, through its agent, whose thread must never wait until somebody reads: it also takes in what
+    others wait for. So lines lie in a queue, and a socket pair says only that there are some, and when there are no
+    more."""
 
     def __init__(self, agent: "Agent", number: int) -> None:
         ours, self.arriving = socket.socketpair()
+        self.arriving.setblocking(False)
         super().__init__(ours)
         self._agent = agent
         self._number = number
+        self._lines: deque[str] = deque()
+
+    def deliver(self, line: str) -> None:
+        """Take a line of the process's; for the agent's thread."""
+        self._lines.append(line)
+        with contextlib.suppress(OSError):  # full of earlier word, or nobody reads any more
+            self.arriving.send(b".")
+
+    def receive_line(self, timeout_s: float | None = None) -> str | None:
+        """See `Channel`."""
+        while not self._lines:
+            if self.connection.fileno() < 0:
+                raise EOFError("the channel is closed")
+            readable, _, _ = select.select([self.connection], [], [], timeout_s)
+            if not readable:
+                return None
+            if not self.connection.recv(1 << 20) and not self._lines:
+                raise EOFError("the other side of the channel is gone")
+        return self._lines.popleft()
+
+    @property
+    def holds_line(self) -> bool:
+        """See `Channel`."""
+        return bool(self._lines) or self.connection.fileno() < 0
 
     def send_json(self, text: str) -> None:
         """Send one line; OSError when the agent is gone."""
@@ -183,10 +211,10 @@ class Agent:
     def _about(self, target: RemoteChild, news: News) -> None:
         if news.of == "exited":
             target.status = news.status
-        with contextlib.suppress(OSError):  # nobody reads it any more
-            if news.of == "line":
-                target.channel.arriving.sendall(news.text.encode() + b"\n")
-            elif news.of == "closed":
+        if news.of == "line":
+            target.channel.deliver(news.text)
+        elif news.of == "closed":
+            with contextlib.suppress(OSError):  # nobody reads it any more
                 target.channel.arriving.shutdown(socket.SHUT_WR)
 
     def order(self, order: Order) -> None:

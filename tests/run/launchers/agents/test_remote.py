@@ -1,0 +1,72 @@
+"""The parent's end of an agent hears on, whatever a process says and whether anybody reads it."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.messages import News
+from harness.run.launchers.agents.remote import Agent, RemoteChild
+from harness.run.launchers.agents.wire import LONGEST_BYTES, Wire
+from tests.run.launchers.agents.conftest import request
+
+LARGE = "x" * 4_000_000
+"""More than a socket holds that nobody reads."""
+
+
+@pytest.fixture
+def wires() -> Iterator[tuple[Wire, Wire]]:
+    """The parent's end, and the agent's."""
+    with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as there:
+        here, _ = door.accept()
+        with here:
+            yield Wire(here), Wire(there)
+
+
+@pytest.fixture
+def child(wires: tuple[Wire, Wire]) -> Iterator[RemoteChild]:
+    ours = wires[0]
+    ours.longest = LONGEST_BYTES
+    agent = Agent(ours, own_identity(""), "127.0.0.1", 1, lambda _: None)
+    hears = threading.Thread(target=agent.listen, daemon=True)
+    hears.start()
+    yield agent.spawn(request(0))
+    agent.hang_up("the test is over")
+
+
+def ended(child: RemoteChild, status: int) -> bool:
+    """Whether the parent knows in time that the process ended so, and waits for it without reading what it said."""
+    found: list[int | None] = []
+    waits = threading.Thread(target=lambda: found.append(child.wait(10)), daemon=True)
+    waits.start()
+    waits.join(20)
+    return found == [status]
+
+
+def test_an_outcome_that_nobody_reads_yet_keeps_no_news_from_who_waits_for_them(
+    child: RemoteChild, wires: tuple[Wire, Wire]
+) -> None:
+    for news in (
+        News(of="line", number=0, text=LARGE),
+        News(of="closed", number=0),
+        News(of="exited", number=0, status=3),
+    ):
+        wires[1].send(news)
+    assert ended(child, 3)
+    assert child.channel.holds_line
+    assert child.channel.receive_line(1) == LARGE
+    with pytest.raises(EOFError):
+        child.channel.receive_line(1)
+
+
+def test_thousands_of_lines_that_nobody_reads_yet_arrive_whole_and_in_order(
+    child: RemoteChild, wires: tuple[Wire, Wire]
+) -> None:
+    for number in range(5000):
+        wires[1].send(News(of="line", number=0, text=str(number)))
+    wires[1].send(News(of="exited", number=0, status=0))
+    assert ended(child, 0)
+    assert [child.channel.receive_line(1) for _ in range(5000)] == [str(number) for number in range(5000)]
+    assert child.channel.receive_line(0.0) is None
