@@ -6,6 +6,7 @@ What differs between kinds of runs is a `LiveRun` each (`harness.run.kinds`).
 import contextlib
 import datetime
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,13 +22,14 @@ from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
-from harness.run.progress.base import Listener
+from harness.run.progress.base import Listener, say_line
 from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
 from harness.version import __version__
 
 PREFLIGHT_S = 300.0
+REVISION = "git.revision"
 
 _Listener = TypeVar("_Listener", bound=Listener)
 
@@ -74,6 +76,7 @@ def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -
     with RunStore.open_for_resume(path) as store:
         run = kind(store, listener)
         if not run.complete:
+            _check_machine(store.manifest)
             run.check()
             run.check_versions()
             carry_out(run, new=False)
@@ -98,6 +101,8 @@ def carry_out(run: LiveRun[_Listener], new: bool) -> None:
                 _prepare(run, arms)
                 run.execute()
         finally:
+            with contextlib.suppress(StorageError):  # which the end, or what ended the run, tells
+                run.look_at_sources()
             run.over()
 
 
@@ -176,13 +181,19 @@ def _check_kind(manifest: RunManifest, path: Path, name: str) -> None:
     raise UsageError(f"--resume: '{path.name}' is a run of {kind.verb}; go on with: {way}")
 
 
-def check_machine(manifest: RunManifest) -> None:
-    """UsageError where a run that is to be gone on with was begun on another machine, or on this one in another state.
+def _check_machine(manifest: RunManifest) -> None:
+    """UsageError where a run that is to be gone on with was begun on another machine, or on this one in another state:
+    its trials would be of two. Another commit, whose code may measure the same, is said on standard error.
 
-    Its sides would still have taken turns, but what was planned from the first blocks would not hold for the rest.
+    Sides would still have taken turns, but what was planned from the first blocks would not hold for the rest.
     """
-    if changes := other_machine(manifest.facts, facts()):
+    now = facts()
+    if changes := other_machine(manifest.facts, now):
         raise UsageError(
             f"--resume: '{manifest.run_id}' was begun on another machine or in another state "
             f"({'; '.join(map(str, changes[:3]))}); begin a new run"
         )
+    before, after = manifest.facts.get(REVISION), now.get(REVISION)
+    if before is not None and after is not None and before != after:
+        words = f"this run was begun at git revision {before}, and goes on at {after}"
+        say_line(f"harness: {words}; begin a new run where that changes what is measured", sys.stderr)

@@ -32,7 +32,8 @@ from harness.run.kinds.sides import (
 )
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.runner import begin, check_machine, new_manifest
+from harness.run.runner import begin, new_manifest
+from harness.spec.cell import Cell
 
 
 class AbRun(TrialRun):
@@ -50,10 +51,14 @@ class AbRun(TrialRun):
         self._ran = 0
         """Blocks of this sitting."""
 
+    def cells_from_here(self) -> Sequence[Cell]:
+        """Of the sides without a revision."""
+        here = {side.cell_id for side in self.store.manifest.part(ComparisonRecord).sides if side.commit is None}
+        return [cell for cell in self.store.manifest.cells if cell.cell_id in here]
+
     def check(self) -> None:
-        """The machine, the interpreters and the commits are those that the run was begun with, and it has looks."""
+        """The interpreters and the commits are those that the run was begun with, and it has looks."""
         sealed_looks(self.store)
-        check_machine(self.store.manifest)
         self._sides = sides_of_record(self.store.manifest)
 
     def check_versions(self) -> None:

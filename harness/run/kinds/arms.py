@@ -6,7 +6,7 @@ sets them apart may be their environment, their revision, or nothing at all.
 
 import hashlib
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,6 +66,8 @@ class ArmBlocks:
     seed: int
     interrupts: Interrupts
     trials: list[TrialRecord] = field(default_factory=list)
+    renewed: Callable[[], None] = lambda: None
+    """Called once there are other preloaded processes."""
     failed_in_a_row: int = 0
     """The latest blocks, one after the other, in each of which a trial did not end well."""
 
@@ -73,7 +75,8 @@ class ArmBlocks:
     def of(cls, run: TrialRun) -> "ArmBlocks":
         """Those of `run`, by its sweep; what they record is among its trials."""
         sweep = run.store.manifest.sweep
-        return cls(run.store, run.progress, sweep.windows, sweep.max_warmup, sweep.seed, run.interrupts, run.trials)
+        rules = (sweep.windows, sweep.max_warmup, sweep.seed)
+        return cls(run.store, run.progress, *rules, run.interrupts, run.trials, run.look_at_sources)
 
     def __post_init__(self) -> None:
         self._steps = StepCounts(self.trials)
@@ -86,6 +89,7 @@ class ArmBlocks:
         processes = dict.fromkeys(arm.zygote for arm in arms)
         if self._of_these and (at_look or (len(processes) > 1 and self._of_these >= BLOCKS_A_PROCESS)):
             renew(processes)
+            self.renewed()
             self._of_these = 0
 
     def rehearse(self, arms: Sequence[Arm]) -> None:

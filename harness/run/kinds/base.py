@@ -19,6 +19,7 @@ from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
 from harness.run.process.engines import newer_words, python_for
 from harness.run.process.renewal import packages_of, renew
+from harness.run.process.sources import Sources
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Listener, Progress
 from harness.run.request import data_dir_of, engine_for, request_for
@@ -79,6 +80,11 @@ class LiveRun(ABC, Generic[_Listener]):
         self.interrupts = Interrupts()
         self.zygotes: Mapping[str, Zygote] = {}
         """The preloaded processes, while the run is carried out."""
+        self._sources = Sources(self.cells_from_here())
+
+    def cells_from_here(self) -> Sequence[Cell]:
+        """Those whose code of the user's own is what lies here, and no revision of it."""
+        return self.store.manifest.cells
 
     @property
     @abstractmethod
@@ -124,13 +130,26 @@ class LiveRun(ABC, Generic[_Listener]):
 
     def _warn_of_newer(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
         """Say here and on the page, once, which frameworks are newer than what their engines were tested with."""
-        manifest = self.store.manifest
         told = [newer_words(engine_of(engine), versions) for engine, versions in by_engine.items()]
-        if found := [words for words in told if words and words not in manifest.machine.warnings]:
+        self._warn(words for words in told if words)
+
+    def _warn(self, told: Iterable[str]) -> None:
+        """Say here and on the page what was not said before."""
+        manifest = self.store.manifest
+        if found := [words for words in told if words not in manifest.machine.warnings]:
             with contextlib.suppress(OSError, ValueError):  # a closed terminal must not cost the measurement
                 sys.stderr.write("".join(f"harness: {printable(words)}\n" for words in found))
             machine = manifest.machine.model_copy(update={"warnings": [*manifest.machine.warnings, *found]})
             self.store.update_manifest(manifest.model_copy(update={"machine": machine}))
+
+    def look_at_sources(self) -> None:
+        """Warn of source that was changed while the run is under way: trials import it anew."""
+        so_far = plural(self.recorded, self.store.manifest.what.kind.unit.removesuffix("s"))
+        self._warn(
+            f"the source of {name} was changed during the run, which was noticed after {so_far}: trials may be of two "
+            "programs; begin a new run"
+            for name in self._sources.changed()
+        )
 
     def _note_versions(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
         """Keep what engines beside the project's own tell of their packages; UsageError where those were others at the
@@ -176,6 +195,7 @@ class LiveRun(ABC, Generic[_Listener]):
     def renew_zygotes(self) -> None:
         """Another preloaded process in the place of each, off the clock: what trials share is then drawn again."""
         renew(dict.fromkeys(self.zygotes.values()))
+        self.look_at_sources()
 
     def over(self) -> None:
         """Tell the listener that it is over, however it ended."""

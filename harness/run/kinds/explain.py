@@ -34,7 +34,7 @@ from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress.base import Progress, Quiet
 from harness.run.request import engine_for
-from harness.run.runner import begin, check_machine, new_manifest
+from harness.run.runner import begin, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.catalogue import Catalogue
@@ -151,10 +151,6 @@ class ExplainRun(TrialRun):
     def plan(self) -> ExplainPlan:
         """What was planned."""
         return self.store.manifest.part(ExplainPlan)
-
-    def check(self) -> None:
-        """The machine is the one that it was begun on."""
-        check_machine(self.store.manifest)
 
     def arms(self) -> Sequence[Arm]:
         """The whole step of each cell."""

@@ -29,7 +29,7 @@ from harness.run.process.engines import python_for
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
-from harness.run.runner import begin, check_machine, new_manifest
+from harness.run.runner import begin, new_manifest
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
@@ -156,12 +156,11 @@ class ValidationRun(TrialRun):
         return self.store.manifest.part(ValidationPlan)
 
     def check(self) -> None:
-        """The placebo is the one that it was begun with, and so is the machine; and it has looks."""
+        """The placebo is the one that it was begun with, and it has looks."""
         sealed_looks(self.store)
         _check_placebos(self.plan, self.store.path)
         if self.plan.commit is not None:
             Repository.around(Path.cwd(), "--resume").commit(self.plan.commit)
-        check_machine(self.store.manifest)
 
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:

@@ -14,8 +14,8 @@ from typing import Any
 from harness.protocol.messages import LauncherOptions
 from harness.run.launchers.agents.identity import told_variables
 from harness.run.launchers.agents.session import AgentLauncher, Session
-from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace
+from harness.run.process.startup import TOKEN_VARIABLE
 
 REACH_LIMIT_S = 10.0
 """For a connection to the cluster's address."""

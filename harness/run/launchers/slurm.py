@@ -23,8 +23,8 @@ from harness.run.launchers.agents.placement import hold_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.agents.watchdog import Watchdog, WatchdogAnswer
-from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, NotNow, Placement, Seat, memberships_of, tasks_of
+from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import Zygote
 
 PROGRAMS = ("srun", "sbatch", "scancel", "squeue", "sinfo")

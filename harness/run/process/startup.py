@@ -13,6 +13,8 @@ from harness.trial import nccl
 from harness.trial.engines import DEFAULT
 from harness.trial.zygote import IN_TRIALS
 
+TOKEN_VARIABLE = "HARNESS_TOKEN"
+"""What agents are admitted by: unlike a flag, other users of the host cannot read it. The user's own code must not."""
 HASH_SEED, PADDING = "PYTHONHASHSEED", "HARNESS_PADDING"
 PADDING_BYTES = 4096
 """A page, below which the size of the environment moves a program's stack (Mytkowicz et al. 2009)."""
@@ -77,6 +79,7 @@ class Startup:
             "TMPDIR": str(temporary),
             **(environment or {}),
         }
+        self._environment.pop(TOKEN_VARIABLE, None)
         if path is not None:
             alone = scratch / "path"
             alone.mkdir()

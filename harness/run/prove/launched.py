@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from harness.protocol.messages import Request
 from harness.record.proof import Proof
 from harness.run.launchers import launchers
-from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.attach import Attach
+from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import Zygote
 from harness.run.prove import cells, questions
 from harness.run.request import data_dir_of, request_for

@@ -12,8 +12,10 @@ from harness.environment.software import package_versions
 from harness.errors import Interrupted, StorageError, UsageError
 from harness.protocol.messages import Request
 from harness.record import RunManifest, RunStore, TrialRecord, load_run
+from harness.run.kinds.sweep import SweepRun
 from harness.run.progress.base import Quiet
 from harness.run.resume import resume
+from tests.record.examples import cell
 from tests.run.fakes import Actor, Bench, Play, all_play, only
 from tests.run.swept import BASE, CELLS, THREE, TWO
 
@@ -47,7 +49,7 @@ def test_a_sweep_is_not_gone_on_with_in_an_environment_of_other_versions(tmp_pat
     with pytest.raises(Interrupted):
         bench.start()
     manifest = load_run(bench.path).manifest
-    facts = {**manifest.machine.facts, "python.version": platform.python_version()}
+    facts = {"python.version": platform.python_version()}
     facts = {name: value for name, value in facts.items() if not name.startswith("package.")}
     facts |= {f"package.{name}": version for name, version in package_versions().items()}
     keras = facts.pop("package.keras")
@@ -58,6 +60,36 @@ def test_a_sweep_is_not_gone_on_with_in_an_environment_of_other_versions(tmp_pat
     with pytest.raises(UsageError, match=rf"begun \({changed}\); begin a new run"):
         resume("sweep", bench.path, Quiet())
     assert (bench.path / "trials.jsonl").read_bytes() == before
+
+
+def test_a_sweep_is_not_gone_on_with_on_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, CELLS)
+    with RunStore.create(tmp_path / "results", bench.manifest()) as store:
+        facts = store.manifest.machine.facts
+    before = (bench.path / "run.json").read_bytes()
+    monkeypatch.setattr("harness.run.runner.facts", lambda: {**facts, "cpu.model": "another processor"})
+    said = r"was begun on another machine or in another state \(cpu\.model: a processor → another processor\); begin"
+    with pytest.raises(UsageError, match=said):
+        resume("sweep", bench.path, Quiet())
+    assert (bench.path / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("then", "now"), [("a" * 40, "b" * 40), ("a" * 40, "a" * 40 + "-dirty")])
+def test_another_revision_or_changes_beyond_it_are_said_where_a_run_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], then: str, now: str
+) -> None:
+    bench = Bench(tmp_path, CELLS)
+    with RunStore.create(tmp_path / "results", bench.manifest()) as store:
+        facts = store.manifest.machine.facts
+    gone_on: list[SweepRun] = []
+    monkeypatch.setattr("harness.run.runner.carry_out", lambda run, **_: gone_on.append(run))
+    for revision, said in ((now, True), (then, False), (None, False)):
+        write(bench.path, store.manifest, {**facts, "git.revision": then})
+        monkeypatch.setattr("harness.run.runner.facts", lambda revision=revision: {**facts, "git.revision": revision})
+        resume("sweep", bench.path, Quiet())
+        words = f"harness: this run was begun at git revision {then}, and goes on at {revision}; begin a new run"
+        assert capsys.readouterr().err.startswith(words) == said
+    assert len(gone_on) == 3
 
 
 def write(run: Path, manifest: RunManifest, facts: Facts) -> None:
@@ -176,3 +208,21 @@ def test_a_fault_in_one_trial_of_a_group_ends_the_others_as_an_interruption_does
         item.cell_id: "interrupted" for item in CELLS if item != TWO
     }
     assert all(t.windows is not None and len(t.windows.seconds) >= 2 for t in stored.trials)
+
+
+def test_a_source_that_is_changed_during_a_run_is_a_warning_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = Path("mine.py")
+    mine.write_text("a = 1")
+    edits = Play(2, lambda _: mine.write_text("a = 22"))
+    bench = Bench(tmp_path, [cell(model="mine:make")], all_play(edits), sweep={"trials": 3})
+    bench.zygote.due = True
+    bench.start()
+    said = (
+        "the source of mine was changed during the run, which was noticed after 1 trial: trials may be of two "
+        "programs; begin a new run"
+    )
+    assert load_run(bench.path).manifest.machine.warnings == ["w", said]
+    assert capsys.readouterr().err == f"harness: {said}\n"

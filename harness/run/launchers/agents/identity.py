@@ -1,6 +1,5 @@
 """What must be the same on every host, and where a process is."""
 
-import functools
 import hashlib
 import os
 import platform
@@ -12,10 +11,10 @@ from harness.environment import usable_cores
 from harness.environment.software import package_versions
 from harness.run.launchers.agents.messages import Equipment, Identity
 from harness.run.process.interpreters import examine
+from harness.run.process.sources import source_digest
 from harness.trial.engines import DEFAULT, engine_of, software_of
 from harness.version import __version__
 
-PACKAGE = Path(__file__).resolve().parents[3]
 VARIABLES = (
     "XLA_FLAGS",
     "NVIDIA_TF32_OVERRIDE",
@@ -109,15 +108,6 @@ def telling_variables(environment: Mapping[str, str], engine: str = DEFAULT) -> 
             text = data.decode()
             found[name] = text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… (SHA-256 {digest}…)"
     return found
-
-
-@functools.cache
-def source_digest() -> str:
-    """Twelve hexadecimal digits over this package's Python files: two checkouts can have one version number."""
-    digest = hashlib.sha256()
-    for file in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(file.relative_to(PACKAGE)).encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
 
 
 def _machine() -> str:

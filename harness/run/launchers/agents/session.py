@@ -6,7 +6,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from harness.protocol.messages import LauncherOptions, Request
 from harness.run.data import PREPARE_LIMIT_S, data_key, preparation, unavailable
@@ -17,8 +17,8 @@ from harness.run.launchers.agents.meeting import ListenError, Meeting
 from harness.run.launchers.agents.messages import Equipment
 from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
-from harness.run.launchers.agents.worker import TOKEN_VARIABLE
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
+from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import SLICE_S, START_LIMIT_S, Zygote
 from harness.trial.engines import DEFAULT
 from harness.visible import plural
@@ -34,21 +34,30 @@ CONNECT_S = 20.0
 class Session:
     """Listens, and knows the agents that have joined."""
 
+    _given: ClassVar[str] = ""
+
     def __init__(self, launcher: str, listen: str, options: LauncherOptions, out: TextIO | None = None) -> None:
         self.launcher_options = options
         self._launcher = launcher
         self._out = out
-        token = os.environ.get(TOKEN_VARIABLE, "").strip() or new_token()
-        if len(token) < LEAST_TOKEN:
-            length = plural(len(token), "character")
-            raise CannotPlace(f"{TOKEN_VARIABLE} has {length}, expected at least {LEAST_TOKEN}")
-        self.meeting = Meeting(listen, token, self.say)
+        self.meeting = Meeting(listen, self._given_token() or new_token(), self.say)
         self.since = time.monotonic()
         """When something last changed: from then on those who are missing have their time."""
         self._equipment: dict[str, Equipment] = {}
         """Of engines here."""
         self._known: list[bool] = []
         self._warned: set[str] = set()
+
+    @classmethod
+    def _given_token(cls) -> str:
+        """What the person has set, also for an earlier session of this process: the first takes it out of the
+        environment, which the user's own code sees."""
+        if given := os.environ.pop(TOKEN_VARIABLE, "").strip():
+            if len(given) < LEAST_TOKEN:
+                length = plural(len(given), "character")
+                raise CannotPlace(f"{TOKEN_VARIABLE} has {length}, expected at least {LEAST_TOKEN}")
+            cls._given = given
+        return cls._given
 
     def say(self, text: str) -> None:
         """Tell the person, whatever else is written to standard output."""

@@ -24,6 +24,7 @@ from harness.run.launchers.agents.messages import News, Order
 from harness.run.launchers.agents.ports import close_all, reserve_ports
 from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
 from harness.run.process.engines import environments, python_for
+from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from harness.spec.address import joined
 from harness.spec.sweep import sweep_from
@@ -31,8 +32,6 @@ from harness.trial.engines import DEFAULT
 
 RETRY_S = 0.5
 EVERYWHERE = "0.0.0.0"
-TOKEN_VARIABLE = "HARNESS_TOKEN"
-"""Unlike a flag, other users of the host cannot read it."""
 _LARGEST_TOKEN = 4096
 """Bytes."""
 

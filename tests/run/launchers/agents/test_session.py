@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import os
 import shlex
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,7 @@ from harness.run.launchers.agents import session as session_module
 from harness.run.launchers.agents.identity import equipment_of
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
 from harness.run.launchers.base import CannotPlace, NotNow
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from tests.record.examples import cell
 
@@ -178,6 +181,21 @@ def test_the_printed_command_is_read_by_a_shell_as_it_is_meant(monkeypatch: pyte
     assignment, *words = shlex.split(command)
     assert assignment == f"HARNESS_TOKEN={token}"
     assert words == ["python", "-m", "harness", "worker", "--connect", address]
+
+
+def test_the_token_is_taken_from_the_users_own_code_and_later_sessions_have_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    token = "a token for all sessions"
+    monkeypatch.setattr(Session, "_given", "")
+    monkeypatch.setenv("HARNESS_TOKEN", token)
+    before = Startup(tmp_path).next_environment()[0]
+    sessions = [Somewhere().begin(LauncherOptions(), 1) for _ in range(2)]
+    for session in sessions:
+        session.meeting.close()
+    assert "HARNESS_TOKEN" not in before
+    assert "HARNESS_TOKEN" not in os.environ
+    assert [session.meeting.token for session in sessions] == [token] * 2
 
 
 def test_hosts_are_told_of_the_interpreters_of_engines() -> None:
