@@ -15,6 +15,14 @@ _CONTROL = re.compile(
     r"|\r(?!\n)"
 )
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|(?:^|_)KEYS?(?:_|$)")
+"""What names a secret, in capitals."""
+HIDDEN = "(set)"
+"""In place of one."""
+_HARMLESS = re.compile(r"TOKENIZ|TOKENS|AUTHOR")
+"""Parts of names that only look as if they named one."""
+_VARIABLE = re.compile(r"(?s)^((?:-+\w+=)?env\.(\w+)=)(.*)$|(?<![\w.-])(([A-Z][A-Z0-9_]*)=)([^\s,'\"]+)")
+_ARGUMENT = re.compile(r"""(?<!\S)(--?([A-Za-z][\w-]*)(?:=|\s+))(?!-)('[^']*'|"[^"]*"|[^\s'"]+)""")
 _LONGEST_WORD = 300
 """Characters; a path may be this long, and nothing else that somebody means."""
 _LONGEST_LINE = 4000
@@ -47,6 +55,25 @@ def message(text: str) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 4) :]}"
+
+
+def names_secret(name: str) -> bool:
+    """Whether what has this name, a variable or an argument, could be a secret."""
+    capitals = name.lstrip("-").replace("-", "_").upper()
+    return SECRET_NAME.search(_HARMLESS.sub("", capitals)) is not None
+
+
+def without_secrets(text: str) -> str:
+    """Arguments of a command, or one of them, without what could be a secret by its name: `--api-key X`, `HF_TOKEN=X`,
+    `env.HF_TOKEN=X`."""
+    for pattern in (_VARIABLE, _ARGUMENT):
+        text = pattern.sub(_hidden, text)
+    return text
+
+
+def _hidden(found: "re.Match[str]") -> str:
+    before, name, _ = (group for group in found.groups() if group is not None)
+    return before + HIDDEN if names_secret(name) else found[0]
 
 
 def plural(count: int, noun: str) -> str:

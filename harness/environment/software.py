@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.environment.fact import Fact, Facts
 from harness.environment.files import ROOT_FOLDER, fields, text
+from harness.visible import HIDDEN, SECRET_NAME
 
 PACKAGES = (
     "tensorflow",
@@ -33,7 +34,6 @@ _VARIABLES = re.compile(
     r"(?!TF_CLI_)(TF|OMP|GOMP|XLA|JAX|TORCH|PYTORCH|GLOO|KERAS|CUDA|NCCL|FI|UCX|TPU|HOROVOD|KMP|MKL|OPENBLAS|MALLOC|TCMALLOC|NVIDIA|DTENSOR)_.*"
     r"|LD_PRELOAD|TF2_BEHAVIOR"
 )
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|(?:^|_)KEYS?(?:_|$)")
 _NAMES_HOSTS = re.compile(r"TF_CONFIG|(TPU|HOROVOD)_.*(NAME|ADDR|ENDPOINT|PROJECT).*|NCCL_COMM_ID")
 _LONGEST_VALUE = 300
 LONGEST_LOOK_S = 10
@@ -112,8 +112,8 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
         if not _VARIABLES.fullmatch(name):
             continue
         value = environment[name]
-        if _SECRET_NAME.search(name) or _NAMES_HOSTS.fullmatch(name):
-            found[name] = "(set)"
+        if SECRET_NAME.search(name) or _NAMES_HOSTS.fullmatch(name):
+            found[name] = HIDDEN
             continue
         value = re.sub(r"://[^/@\s]+@", "://(masked)@", value)
         if len(home) > 1:

@@ -27,6 +27,7 @@ from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
 from harness.version import __version__
+from harness.visible import without_secrets
 
 PREFLIGHT_S = 300.0
 REVISION = "git.revision"
@@ -40,7 +41,7 @@ def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:
     return RunManifest(
         run_id=new_run_id(name),
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        command=list(command),
+        command=[without_secrets(argument) for argument in command],
         harness_version=__version__,
         machine=Machine(facts=found, warnings=warnings(found)),
         **rest,

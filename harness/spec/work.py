@@ -21,7 +21,7 @@ from harness.errors import UsageError
 from harness.registry import is_script
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, FileCompression, Positive, QuantityName, is_own_code
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
-from harness.visible import plural
+from harness.visible import plural, without_secrets
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
@@ -336,15 +336,15 @@ class OwnStepCell(Cell):
 
     @property
     def label(self) -> str:
-        """The function and the amount of a step; `b64` stays what it was for examples."""
+        """The function and the amount of a step; `b64` stays what it was for examples. No secret of a script's."""
         counted = f"b{self.amount}" if self.quantity == EXAMPLES.many else f"{self.amount} {self.quantity}"
-        return f"{self.step} {counted}"
+        return f"{without_secrets(self.step)} {counted}"
 
     @property
     def full_name(self) -> str:
         """As earlier runs called it, so that the history of a step is one series."""
         said = f"batch={self.amount}" if self.quantity == EXAMPLES.many else f"{self.quantity}={self.amount}"
-        return f"{self.step} on own, own: {self.label} optimizer=own {said}"
+        return f"{without_secrets(self.step)} on own, own: {self.label} optimizer=own {said}"
 
     @property
     def short_name(self) -> str:

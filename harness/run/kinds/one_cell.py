@@ -12,7 +12,7 @@ from harness.spec.settings import SETTINGS
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import text_of, value_from
 from harness.spec.work import Cell
-from harness.visible import quoted
+from harness.visible import names_secret, quoted, without_secrets
 
 ENVIRONMENT = "env."
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
@@ -124,14 +124,19 @@ def differing(a: Sweep, b: Sweep) -> list[str]:
 
 def words_of(sweep: Sweep, keys: Sequence[str]) -> list[str]:
     """`KEY=VALUE` of each key; an axis without a value, such as `num_packs`, is `KEY=default`."""
-    return [f"{key}={text_of(key, getattr(sweep, key)) or 'default'}" for key in keys]
+    return [f"{key}={without_secrets(text_of(key, getattr(sweep, key))) or 'default'}" for key in keys]
 
 
 def variable_words(own: Mapping[str, str], other: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
-    """The environment variables that set a side apart, `NAME=VALUE` or `NAME not set`."""
+    """The environment variables that set a side apart, `NAME=VALUE` or `NAME not set`; of secrets which they are."""
     words = []
     for name in sorted({*own, *other}):
         mine, theirs = (given.get(name, inherited.get(name)) for given in (own, other))
-        if mine != theirs:
-            words.append(f"{name} not set" if mine is None else f"{name}={mine}")
+        if mine is None or mine == theirs:
+            words += [f"{name} not set"] if mine != theirs else []
+        elif names_secret(name):
+            which = "" if theirs is None else " to one value" if mine < theirs else " to another"
+            words.append(f"{name} set{which}")
+        else:
+            words.append(f"{name}={mine}")
     return words

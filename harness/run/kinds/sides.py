@@ -28,6 +28,7 @@ from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
 from harness.trial.engines import engine_of, software_of
+from harness.visible import HIDDEN, names_secret
 
 Letter = Literal["a", "b"]
 SIDE_NAMES: tuple[Letter, Letter] = ("a", "b")
@@ -289,7 +290,7 @@ def side_records(sides: Sequence[Side]) -> list[SideRecord]:
             python=side.python,
             revision=side.revision,
             commit=side.commit,
-            environment=dict(side.environment),
+            environment={name: HIDDEN if names_secret(name) else value for name, value in side.environment.items()},
             sweep=side.sweep,
         )
         for side in sides
@@ -328,6 +329,10 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 def _side_of(record: SideRecord, cell: Cell) -> Side:
     needed = software_of(engine_of(only_engine_of(record.sweep)))
     python = examine(record.python, f"--python-{record.name}", needed).path if record.python is not None else None
+    for name in filter(names_secret, record.environment):
+        raise UsageError(
+            f"--resume: side {record.name} was given env.{name}, which may be a secret and is not kept; begin a new run"
+        )
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)
     return Side(

@@ -111,3 +111,20 @@ def test_a_variable_is_compared_with_what_the_other_side_inherits() -> None:
     assert variable_words({}, {"A": "1"}, {}) == ["A not set"]
     assert variable_words({}, {"A": "1"}, {"A": "0"}) == ["A=0"]
     assert variable_words({"A": "1"}, {}, {"A": "1"}) == []
+
+
+def test_a_variable_that_could_be_a_secret_sets_sides_apart_without_its_value() -> None:
+    a, b = {"HF_TOKEN": "hush"}, {"HF_TOKEN": "still"}
+    assert variable_words(a, {}, {}) == ["HF_TOKEN set"]
+    assert variable_words({}, a, {}) == ["HF_TOKEN not set"]
+    assert [variable_words(a, b, {}), variable_words(b, a, {})] == [
+        ["HF_TOKEN set to one value"],
+        ["HF_TOKEN set to another"],
+    ]
+    assert variable_words({}, b, a) == ["HF_TOKEN set to one value"]
+    assert variable_words({"TOKENIZERS_PARALLELISM": "false"}, {}, {}) == ["TOKENIZERS_PARALLELISM=false"]
+
+
+def test_what_a_step_of_its_own_is_given_as_a_secret_is_no_word_of_its_side() -> None:
+    one = Sweep(step="train.py --api-key hush --epochs 3")
+    assert words_of(one, ["step"]) == ["step=train.py --api-key (set) --epochs 3"]

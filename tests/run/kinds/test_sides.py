@@ -319,3 +319,17 @@ def test_an_interpreter_that_is_gone_is_said_when_one_goes_on(tmp_path: Path) ->
 def test_a_run_that_compares_nothing_has_no_sides() -> None:
     with pytest.raises(UsageError, match="is a run of sweep: it has no ComparisonRecord"):
         sides_of_record(manifest())
+
+
+def test_a_secret_is_in_no_record_and_a_run_that_would_need_it_is_not_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "inherited")
+    sides = sides_of(MIRRORED, [], ["env.HF_TOKEN=given"])
+    kept = run_of(sides)
+    assert [side.label for side in sides] == ["HF_TOKEN set to another", "HF_TOKEN set to one value"]
+    assert [dict(side.environment) for side in sides] == [{}, {"HF_TOKEN": "given"}]
+    assert "inherited" not in kept.model_dump_json()
+    assert "given" not in kept.part(ComparisonRecord).model_dump_json()
+    with pytest.raises(UsageError, match=r"side b was given env\.HF_TOKEN, which may be a secret and is not kept"):
+        sides_of_record(kept)

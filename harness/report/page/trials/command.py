@@ -8,6 +8,7 @@ from harness.record.manifest import RunManifest
 from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
 from harness.spec.work import Cell
+from harness.visible import without_secrets
 
 
 def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
@@ -37,4 +38,4 @@ def _words(flags: Sequence[KeyValue]) -> list[str] | None:
         return None
     if not faithful or not all(text.isprintable() for _, text, _ in flags):
         return None
-    return [shlex.join(flag_of(flag)) for flag in flags]
+    return [shlex.join(map(without_secrets, flag_of(flag))) for flag in flags]

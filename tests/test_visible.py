@@ -1,0 +1,51 @@
+"""What could be a secret is not shown, and what is none is shown whole."""
+
+import pytest
+
+from harness.spec.work import OwnStepCell
+from harness.visible import names_secret, without_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("env.HF_TOKEN=hush hush", "env.HF_TOKEN=(set)"),
+        ("--b=env.my_api_key=hush,hush", "--b=env.my_api_key=(set)"),
+        ("train.py --api-key hush --epochs 3", "train.py --api-key (set) --epochs 3"),
+        ("train.py --api-key='hush hush' --epochs 3", "train.py --api-key=(set) --epochs 3"),
+        ('train.py --password "hush hush"', "train.py --password (set)"),
+        ("--step=train.py --auth hush", "--step=train.py --auth (set)"),
+        ("--export=ALL,HF_TOKEN=hush,OTHER=1 --wait=0", "--export=ALL,HF_TOKEN=(set),OTHER=1 --wait=0"),
+    ],
+)
+def test_a_secret_is_not_shown(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+    assert without_secrets(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sweep",
+        "tokens=40",
+        "--quantity=tokens=40",
+        "env.TOKENIZERS_PARALLELISM=false",
+        "train.py --max-tokens 40 --author me --auth --monkey x",
+        "train.py --keyboard x TF_XLA_FLAGS=--tf_xla_auto_jit=2",
+        "own:step",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+def test_a_name_tells_a_secret_however_it_is_written() -> None:
+    assert all(map(names_secret, ("HF_TOKEN", "--api-key", "AWS_SECRET_ACCESS_KEY", "password", "AUTHOR_TOKEN")))
+    assert not any(map(names_secret, ("keyboard", "monkey", "MAX_TOKENS", "author")))
+
+
+def test_a_cell_is_called_without_a_secret_and_is_the_cell_that_it_was() -> None:
+    own, other = (OwnStepCell(step=f"train.py --api-key {key} --epochs 3") for key in ("hush", "still"))
+    assert own.label == "train.py --api-key (set) --epochs 3 b1"
+    assert "hush" not in own.full_name
+    assert own.cell_id != other.cell_id
