@@ -21,8 +21,8 @@ from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.export.base import Exporter, write_folder
-from harness.report.words.names import slug
+from harness.report.export.base import Exporter, alone_in, write_folder
+from harness.report.words.names import slug, told_apart
 from harness.report.words.text import IN_THESE_MINUTES
 
 BENCHMARKS_VERSION = 2
@@ -51,6 +51,13 @@ NOT_APPLICABLE = float("nan")
 
 
 @dataclass(frozen=True)
+class _Named:
+    name: str
+    """`mnist_cnn.mirrored-x2-b64-…-virtual-cpu`; a benchmark's has what it measures behind a dot."""
+    cell: CellSummary
+
+
+@dataclass(frozen=True)
 class _Asv:
     name: str = "asv"
     summary: str = "a results folder of airspeed velocity: step times and peak memory by commit"
@@ -60,8 +67,7 @@ class _Asv:
         """See Exporter."""
         if target is None:
             raise UsageError("--output: asv is a folder and cannot be printed; name its results_dir with --output DIR")
-        facts = run.manifest.facts
-        commit = facts.get("git.revision")
+        commit = run.manifest.facts.get("git.revision")
         if not isinstance(commit, str):
             raise HarnessError(
                 "format asv: asv keeps results by commit, and this run was not measured in a git checkout; "
@@ -74,25 +80,31 @@ class _Asv:
                 f"format asv: asv keeps results by commit, and this run's work tree {had} changes beyond {commit[:8]}; "
                 "commit them and measure again, or export csv"
             )
-        summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        machine, environment = f"machine-{facts.get('machine.id')}", _environment(facts)
-        known = _read(target / "benchmarks.json", BENCHMARKS_VERSION)
-        described = {name: entry for cell in summary.cells for name, entry in _described(cell).items()}
-        file = f"{machine}/{commit[:8]}-{environment}.json"
-        results = _results(run, summary.cells, commit, machine, environment)
-        # other cells of the same commit, measured in another run, are kept
-        earlier = _read(target / file, RESULTS_VERSION)
-        if earlier.get("result_columns") == results["result_columns"]:
-            results["results"] = {**earlier["results"], **results["results"]}
-        write_folder(
-            target,
-            {
-                f"{machine}/machine.json": _json({**_machine(machine, facts), "version": MACHINE_VERSION}),
-                file: _json(results),
-                "benchmarks.json": _json({**known, **described, "version": BENCHMARKS_VERSION}),
-            },
-        )
+        with alone_in(target):
+            write_folder(target, _files(run, commit, target))
         return None
+
+
+def _files(run: Run, commit: str, target: Path) -> dict[str, bytes]:
+    """What is to be there, with what earlier exports have left."""
+    facts = run.manifest.facts
+    cells = summarise(run.manifest, run.trials, run.rank_unproved).cells
+    machine, environment = slug(f"machine-{facts.get('machine.id')}"), _environment(facts)
+    known = _read(target / "benchmarks.json", BENCHMARKS_VERSION)
+    described = {name: entry for cell in _named(cells) for name, entry in _described(cell).items()}
+    file = f"{machine}/{slug(commit[:8])}-{environment}.json"
+    results = _results(run, cells, commit, machine, environment)
+    # other cells of the same commit, measured in another run, are kept
+    earlier = _read(target / file, RESULTS_VERSION)
+    if earlier.get("result_columns") == results["result_columns"]:
+        if not isinstance(earlier.get("results"), dict):
+            raise _not_asvs(target / file, RESULTS_VERSION)
+        results["results"] = {**earlier["results"], **results["results"]}
+    return {
+        f"{machine}/machine.json": _json({**_machine(machine, facts), "version": MACHINE_VERSION}),
+        file: _json(results),
+        "benchmarks.json": _json({**known, **described, "version": BENCHMARKS_VERSION}),
+    }
 
 
 def _results(run: Run, cells: Sequence[CellSummary], commit: str, machine: str, environment: str) -> dict[str, Any]:
@@ -108,14 +120,15 @@ def _results(run: Run, cells: Sequence[CellSummary], commit: str, machine: str, 
         "requirements": requirements,
         "env_vars": {},
         "result_columns": list(_COLUMNS),
-        "results": {name: row for cell in cells for name, row in _rows(cell, run.trials).items()},
+        "results": {name: row for cell in _named(cells) for name, row in _rows(cell, run.trials).items()},
         "durations": {},
         "version": RESULTS_VERSION,
     }
 
 
-def _rows(cell: CellSummary, trials: Sequence[TrialRecord]) -> dict[str, list[Any]]:
+def _rows(named: _Named, trials: Sequence[TrialRecord]) -> dict[str, list[Any]]:
     """The cell's two benchmarks, each by `_COLUMNS`. A result that is unproved cannot be marked here, so it is n/a."""
+    cell = named.cell
     own = [trial for trial in trials if trial.cell_id == cell.cell_id]
     ok = [trial for trial in own if trial.status == "ok" and cell.trials.status == "ok"]
     missing = NOT_APPLICABLE if cell.trials.status in ("unproved", "unsupported", "missing") else None
@@ -129,7 +142,7 @@ def _rows(cell: CellSummary, trials: Sequence[TrialRecord]) -> dict[str, list[An
             result = cell.measured.step_time_s.value if measure == "step_time" else max(values)
             stats = _stats(cell, values, measure)
         samples = [values] if values else None
-        rows[_name(cell, measure)] = [[result], [], _version(measure), started, duration, *stats, samples]
+        rows[f"{named.name}.{measure}"] = [[result], [], _version(measure), started, duration, *stats, samples]
     return rows
 
 
@@ -149,13 +162,14 @@ def _value(trial: TrialRecord, measure: str) -> float | None:
     return trial.step_time_s if measure == "step_time" else trial.peak_memory_bytes
 
 
-def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
+def _described(named: _Named) -> dict[str, dict[str, Any]]:
     """The entries of `benchmarks.json`."""
+    full_name = named.cell.trials.cell.full_name
     return {
-        _name(cell, measure): {
-            "name": _name(cell, measure),
-            "pretty_name": f"{cell.trials.cell.full_name}, {words}",
-            "code": cell.trials.cell.full_name,
+        f"{named.name}.{measure}": {
+            "name": f"{named.name}.{measure}",
+            "pretty_name": f"{full_name}, {words}",
+            "code": full_name,
             "type": kind,
             "unit": unit,
             "param_names": [],
@@ -167,10 +181,11 @@ def _described(cell: CellSummary) -> dict[str, dict[str, Any]]:
     }
 
 
-def _name(cell: CellSummary, measure: str) -> str:
-    """`mnist_cnn.mirrored-x2-b64-…-virtual-cpu.step_time`: its parts are the levels of asv's pages."""
-    of = cell.trials.cell
-    return f"{slug(of.subject)}.{slug(of.full_name)}.{measure}"
+def _named(cells: Sequence[CellSummary]) -> list[_Named]:
+    """Each cell with its benchmarks' name, whose parts are the levels of asv's pages."""
+    own = [cell.trials.cell for cell in cells]
+    names = told_apart([f"{slug(cell.subject)}.{slug(cell.full_name)}" for cell in own], own)
+    return [_Named(name, cell) for name, cell in zip(names, cells, strict=True)]
 
 
 def _version(measure: str) -> str:
@@ -208,8 +223,12 @@ def _read(path: Path, version: int) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"cannot read '{path}': {reason}; name another folder with --output DIR") from None
     if not isinstance(known, dict) or known.get("version") != version:
-        raise StorageError(f"'{path}' is not asv's (version {version}); name another folder with --output DIR")
+        raise _not_asvs(path, version)
     return known
+
+
+def _not_asvs(path: Path, version: int) -> StorageError:
+    return StorageError(f"'{path}' is not asv's (version {version}); name another folder with --output DIR")
 
 
 def _milliseconds(text: str) -> int:

@@ -18,7 +18,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, write_folder
 from harness.report.values import value_at
-from harness.report.words.names import slug
+from harness.report.words.names import slug, told_apart
 from harness.spec.quantity import EXAMPLES
 from harness.spec.work import Cell
 
@@ -49,8 +49,12 @@ class _TensorBoard:
         if target is None:
             raise UsageError("--output: tensorboard is a folder and cannot be printed; name one with --output DIR")
         files = {f"{_file_name(run.manifest.created_utc)}": _encoded([_experiment(run)])}
+        cells = {trial.cell_id: trial.cell for trial in run.trials}
+        names = dict(
+            zip(cells, told_apart([slug(cell.full_name) for cell in cells.values()], [*cells.values()]), strict=True)
+        )
         for trial in run.trials:
-            files[f"{_folder(trial)}/{_file_name(trial.started_utc)}"] = _encoded(_events(trial))
+            files[f"{names[trial.cell_id]}/{_folder(trial)}/{_file_name(trial.started_utc)}"] = _encoded(_events(trial))
         write_folder(target, files)
         return None
 
@@ -154,11 +158,11 @@ def _encoded(events: Sequence[Any] | Iterator[Any]) -> bytes:
 
 
 def _folder(trial: TrialRecord) -> str:
-    """`mnist_cnn-on-…-mirrored-x2-b64/block-0`: what TensorBoard calls the run."""
+    """`block-0`: what TensorBoard calls the run, behind its cell's name (`mnist_cnn-on-…-mirrored-x2-b64/`)."""
     parts = [f"block-{trial.block}", *([trial.side] if trial.side else [])]
     if trial.attempt > 1:
         parts.append(f"attempt-{trial.attempt}")
-    return f"{slug(trial.cell.full_name)}/{slug('-'.join(parts))}"
+    return slug("-".join(parts))
 
 
 def _file_name(started_utc: str) -> str:

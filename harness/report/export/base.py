@@ -2,16 +2,20 @@
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from harness.analysis import CellSummary, RunSummary
 from harness.errors import HarnessError, StorageError, UsageError
-from harness.files import no_folder
+from harness.files import lock_within, no_folder
 from harness.record.files import OF_KERNEL, is_setting, replace_file
 from harness.record.own_files import is_own_file
 from harness.record.reading import Run
+
+PATIENCE_S = 10.0
+"""How long another export to one folder is waited for."""
 
 
 class Exporter(Protocol):
@@ -46,12 +50,38 @@ def measured_cells(summary: RunSummary, name: str) -> list[CellSummary]:
 
 def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
     """Write `files`, by path relative to `target`, each whole or not at all; others there stay. Raises StorageError."""
+    _refuse_no_folder(target)
+    for name in files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise StorageError(f"cannot write '{name}' in '{target}': the name leads out of that folder")
+    for name, data in files.items():
+        write(target / name, data, "DIR")
+
+
+@contextlib.contextmanager
+def alone_in(target: Path) -> Iterator[None]:
+    """The folder is there, and of two exports that add to it the second sees what the first has written. Raises what
+    `write_folder` does."""
+    _refuse_no_folder(target)
+    with _told(target, "DIR"):
+        target.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(target, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # of a file system without locks
+            if not lock_within(descriptor, PATIENCE_S):
+                raise StorageError(
+                    f"'{target}' is being written by another export for {PATIENCE_S:g} s; wait for its end"
+                )
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_no_folder(target: Path) -> None:
     refuse_place(target, "DIR")
     with _told(target, "DIR"):
         if reason := no_folder(target):
             raise StorageError(f"cannot write '{target}': {reason}; name a folder with --output DIR")
-    for name, data in files.items():
-        write(target / name, data, "DIR")
 
 
 def deliver(content: str, target: Path | None) -> str | None:

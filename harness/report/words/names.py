@@ -18,7 +18,11 @@ def names_of(cells: Sequence[Cell]) -> list[str]:
     No two of the cells share one: where names of models or data run into one another, the cells' ids tell them apart.
     """
     varying = [key for key in NAMED_WHEN_SEVERAL if len({_value(cell, key) for cell in cells}) > 1]
-    names = [_name(cell, varying) for cell in cells]
+    return told_apart([_name(cell, varying) for cell in cells], cells)
+
+
+def told_apart(names: Sequence[str], cells: Sequence[Cell]) -> list[str]:
+    """The name of each cell, with the cell's id behind one that several have."""
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name}-{cell.cell_id}" for name, cell in zip(names, cells, strict=True)]
 

@@ -16,9 +16,10 @@ import pytest
 from benchmarks.suite import read_spec
 from harness import cli
 from harness.analysis import summarise
-from harness.errors import HarnessError
+from harness.errors import HarnessError, StorageError
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
+from harness.report.export.base import alone_in, write_folder
 from harness.report.words.names import names_of
 from harness.spec.axes import TABLE
 from harness.spec.expand import expand
@@ -256,6 +257,50 @@ def test_a_second_export_adds_to_the_folder_and_keeps_other_cells_of_the_commit(
     exporters()["asv"].export(synthetic(cells=[make_cell("mirrored", 2)], faults=False), tmp_path)
     [loaded] = list(asv.results.iter_results(str(tmp_path)))
     assert len(loaded.get_all_result_keys()) == 4
+
+
+def test_what_a_foreign_run_is_called_leads_out_of_no_folder(tmp_path: Path) -> None:
+    run = at_commit(synthetic(blocks=1), "x/../../out")
+    run.manifest.machine.facts["machine.id"] = "x/../../out"
+    exporters()["asv"].export(run, tmp_path / "below" / "results")
+    assert {path.name for path in tmp_path.iterdir()} == {"below"}
+    assert {path.name for path in (tmp_path / "below").iterdir()} == {"results"}
+    for name in ("../out", "a/../../out", "/out"):
+        with pytest.raises(StorageError, match=rf"cannot write '{name}' in .*: the name leads out of that folder"):
+            write_folder(tmp_path, {"in": b"", name: b""})
+    assert {path.name for path in tmp_path.iterdir()} == {"below"}
+
+
+def test_two_cells_whose_names_look_alike_to_asv_and_tensorboard_are_both_there(tmp_path: Path) -> None:
+    run = synthetic(
+        cells=[make_cell(model="mine:a_b"), make_cell(model="mine.a_b"), make_cell()], blocks=2, faults=False
+    )
+    exporters()["asv"].export(run, tmp_path / "asv")
+    [loaded] = list(asv.results.iter_results(str(tmp_path / "asv")))
+    assert len(loaded.get_all_result_keys()) == 2 * 3
+    exporters()["tensorboard"].export(run, tmp_path / "logs")
+    assert len(list((tmp_path / "logs").rglob("block-*/events*"))) == len(run.trials)
+
+
+@pytest.mark.parametrize("results", [[], None, "text"])
+def test_an_asv_file_of_another_form_is_refused_in_one_line(tmp_path: Path, results: object) -> None:
+    exporters()["asv"].export(synthetic(blocks=1), tmp_path)
+    [file] = (tmp_path / "machine-abc123").glob("0123*.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "results": results}))
+    with pytest.raises(StorageError, match=rf"'{file}' is not asv's \(version 2\); name another folder"):
+        exporters()["asv"].export(synthetic(blocks=1), tmp_path)
+
+
+def test_of_two_asv_exports_at_once_the_second_waits_for_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.report.export.base.PATIENCE_S", 0.1)
+    with (
+        alone_in(tmp_path / "results"),
+        pytest.raises(StorageError, match=r"is being written by another export for 0\.1 s; wait for its end"),
+    ):
+        exporters()["asv"].export(synthetic(blocks=1), tmp_path / "results")
+    exporters()["asv"].export(synthetic(blocks=1), tmp_path / "results")
 
 
 @pytest.mark.slow
