@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 LARGEST_RECORDS = 2**31
-"""Bytes of what a run keeps; a hundred thousand trials of sixty windows are a tenth of it."""
+"""Bytes of what a run keeps: about six hundred thousand trials of ten windows (`harness.spec.bounds`)."""
 _MORE = 2**16
 LOOK_S = 0.02
 """How often one that waits for a lock looks whether it is free, in seconds."""
@@ -105,4 +105,4 @@ def default_data_dir() -> Path:
 
 
 def _larger_than(largest: int) -> OSError:
-    return OSError(errno.EINVAL, f"it is larger than {largest >> 10:,} KiB")
+    return OSError(errno.EOVERFLOW, f"it is larger than {largest >> 10:,} KiB")

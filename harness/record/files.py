@@ -41,6 +41,7 @@ _REMEDIES = {
     errno.EPERM: "get permission for it",
     errno.EEXIST: "move what is in the way",
     errno.EINVAL: "put a regular file there",
+    errno.EOVERFLOW: "name a smaller file, and of a run measure fewer trials or windows",
     errno.ENOTDIR: "move the file that is where a folder is needed",
     errno.ELOOP: "remove that link",
     errno.EISDIR: "move the folder that is where a file is needed",

@@ -1,6 +1,7 @@
 """A sweep: axes and settings. A TOML key and a flag of the same name mean the same thing."""
 
 import itertools
+import math
 import re
 import shlex
 import sys
@@ -17,7 +18,7 @@ from harness.files import read_whole
 from harness.registry import OWN_PATTERN, is_script, script_of
 from harness.spec.address import split_address
 from harness.spec.axes import OF_OWN_STEP, TABLE, Axes
-from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product
+from harness.spec.bounds import MOST_COMBINATIONS, MOST_TRIALS, check_product, check_records
 from harness.spec.collective import COLLECTIVE, GRADIENTS, OF_COLLECTIVE, UNASKED
 from harness.spec.entry import Asked, Spelling, closed_list
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
@@ -228,6 +229,8 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
     counts = _counts(sweep)
     check_product(source, counts, "combinations", MOST_COMBINATIONS)
     check_product(source, {**counts, "trials": sweep.trials}, "trials", MOST_TRIALS)
+    most = sweep.max_trials if sweep.half_width else sweep.trials
+    check_records(source, math.prod(counts.values()) * most, sweep.max_warmup + sweep.windows)
     return sweep
 
 

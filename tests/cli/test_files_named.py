@@ -238,7 +238,10 @@ def test_a_record_that_has_no_end_is_not_read(harness: Run, stored: Path, verb: 
         os.truncate(stored / name, 2**40)
     code, _, error = harness(verb, str(stored))
     assert (code, error.count("\n")) == (4, 1)
-    reason = {"device": "it is a device, no regular file; ", "large": "it is larger than 2,097,152 KiB; "}[what]
+    reason = {
+        "device": "it is a device, no regular file; put a regular file there",
+        "large": "it is larger than 2,097,152 KiB; name a smaller file, and of a run measure fewer trials or windows",
+    }[what]
     for said in (error, harness("list")[1]):
         assert f"{name}': {reason}" in said
 

@@ -251,6 +251,16 @@ def test_more_trials_than_a_plan_holds_are_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("values", [{"trials": 1000}, {"trials": 2, "half_width": 0.01, "max_trials": 1000}])
+def test_more_trials_and_windows_than_a_run_is_read_of_are_refused(values: dict[str, Any]) -> None:
+    many = {"strategy": "none", "replicas": 1, "batch_size": list(range(1, 401)), **values}
+    assert error_of(**many, windows=100) == (
+        "spec: trials, windows: 400,000 trials of 102 windows have records of about 2.5 GiB, "
+        "expected at most 2 GiB, of which a run can be read"
+    )
+    assert sweep_from({**many, "windows": 60}).windows == 60
+
+
 def test_keys_that_a_caller_has_no_use_for_are_validated_and_left_out() -> None:
     assert sweep_from({"trials": 7, "seed": 3}, unused=["trials"]) == Sweep(seed=3)
     with pytest.raises(UsageError, match="spec: trials: given 'x', expected a whole number"):
