@@ -38,7 +38,7 @@ def command(**given: Any) -> int:
     from harness.cli._measuring import progress_for
     from harness.cli._table import surface
     from harness.record.reading import load_run
-    from harness.record.validation import with_recorded_rules, write_validation
+    from harness.record.validation import recorded_validation, with_recorded_rules, write_validation
     from harness.report.kinds.validation import validation_text
     from harness.run.kinds.validate import validate
     from harness.run.resume import resume
@@ -51,7 +51,8 @@ def command(**given: Any) -> int:
     run = load_run(path)
     check_records(run)
     record = with_recorded_rules(validation_of(run), path)
-    write_validation(path, record)
+    if record != recorded_validation(path):  # an earlier version's, or one that has lost it
+        write_validation(path, record)
     text = json_text(record.model_dump(mode="json")) if given["json"] else validation_text(record, path, surface())
     print(text, end="")
     # invalid: no block had two good trials

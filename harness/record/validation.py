@@ -1,6 +1,9 @@
 """What `validate` found out about the method itself on one machine: `validation.json`."""
 
+import contextlib
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,8 +14,10 @@ from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.bounds import MachineFact, Natural, Utc
 from harness.record.files import is_folder, reading, replace_own_file, storage_error, to_json
 from harness.record.model import RecordModel
+from harness.record.reading import MANIFEST_NAME, load_manifest
 from harness.spec.axes import MOST
 from harness.spec.work import Cell
+from harness.visible import one_line
 
 VALIDATION_NAME = "validation.json"
 Proportion = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -234,15 +239,21 @@ def write_validation(folder: Path, record: ValidationRecord) -> None:
     try:
         replace_own_file(path, to_json(record, indent=1) + b"\n")
     except OSError as error:
-        raise storage_error("write", path, error) from None
+        raise storage_error("write", path, error, folder) from None
 
 
 def with_recorded_rules(record: ValidationRecord, folder: Path) -> ValidationRecord:
     """The record with what the file in `folder` says of other tools' rules, if it does."""
+    recorded = recorded_validation(folder)
+    return record if recorded is None else record.model_copy(update={"rules": recorded.rules})
+
+
+def recorded_validation(folder: Path) -> ValidationRecord | None:
+    """`load_validation`; None where that cannot be."""
     try:
-        return record.model_copy(update={"rules": load_validation(folder).rules})
+        return load_validation(folder)
     except StorageError:
-        return record
+        return None
 
 
 def load_validation(folder: Path) -> ValidationRecord:
@@ -267,16 +278,29 @@ def find_validation(results: Path, machine_id: object) -> ValidationRecord | Non
     From `ENOUGH_DECISIONS` on it is the newest: what a few rounds of today found is not to displace two hours' worth.
 
     A record that cannot be read is passed over: a broken file of an earlier day must not stop today's
-    comparison, which then says that no validation was found.
+    comparison, which then says that no validation was found. Of a finished run that lacks its file, which an earlier
+    version wrote last, standard error says how to get it.
     """
     found: list[ValidationRecord] = []
     if not isinstance(machine_id, str) or not is_folder(results):
         return None
     for path in sorted(results.glob(f"*/{VALIDATION_NAME}")):
-        try:
-            record = load_validation(path.parent)
-        except StorageError:
-            continue
-        if record.complete and record.machine_id == machine_id:
+        record = recorded_validation(path.parent)
+        if record is not None and record.complete and record.machine_id == machine_id:
             found.append(record)
+    if not found:
+        _tell_of_lost_files(results, machine_id)
     return max(found, key=lambda record: (min(record.decisions, ENOUGH_DECISIONS), record.created_utc), default=None)
+
+
+def _tell_of_lost_files(results: Path, machine_id: str) -> None:
+    for folder in sorted(path.parent for path in results.glob(f"*-validation-*/{MANIFEST_NAME}")):
+        if (folder / VALIDATION_NAME).exists():
+            continue
+        with contextlib.suppress(OSError, ValueError, StorageError):  # whoever needs that run is told why it is none
+            manifest = load_manifest(folder)
+            finished = manifest.status == "finished" and manifest.what.kind.verb == "validate"
+            if finished and manifest.facts.get("machine.id") == machine_id:
+                lacks = f"'{folder.name}' is a validation of this machine without its {VALIDATION_NAME}"
+                way = f"python -m harness validate --resume {shlex.quote(str(folder))}"
+                print(f"harness: {one_line(f'{lacks}; write it with: {way}')}", file=sys.stderr, flush=True)

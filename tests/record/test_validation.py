@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.errors import StorageError
+from harness.record.manifest import Machine
+from harness.record.store import RunStore
 from harness.record.validation import (
     VALIDATION_NAME,
     Effect,
@@ -21,6 +23,7 @@ from harness.record.validation import (
     write_validation,
 )
 from tests.record.examples import cell
+from tests.validations import Arm, Round, validation_run
 
 MACHINE = "3f2a91c07d55"
 
@@ -261,3 +264,25 @@ def test_where_there_is_nothing_nothing_is_found(tmp_path: Path) -> None:
     assert find_validation(tmp_path / "missing", MACHINE) is None
     (tmp_path / "file").write_text("")
     assert find_validation(tmp_path / "file", MACHINE) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "status", "told"),
+    [(MACHINE, "finished", True), (MACHINE, "interrupted", False), ("000000000000", "finished", False)],
+)
+def test_a_finished_run_that_lacks_its_file_is_named_with_the_way_to_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], machine: str, status: str, told: bool
+) -> None:
+    name = "20261121T012345Z-validation-a1b2"
+    of_machine = Machine(facts={"machine.id": machine}, warnings=[])
+    run = validation_run([Round([Arm([0.0] * 6)])])
+    made = run.manifest.model_copy(update={"run_id": name, "status": status, "machine": of_machine})
+    with RunStore.create(tmp_path, made):
+        pass
+    assert find_validation(tmp_path, MACHINE) is None
+    said = f"harness: '{name}' is a validation of this machine without its validation.json; write it with: "
+    way = f"python -m harness validate --resume {tmp_path / name}\n"
+    assert capsys.readouterr().err == (said + way if told else "")
+    written(tmp_path, "another")
+    assert find_validation(tmp_path, MACHINE) is not None
+    assert capsys.readouterr().err == ""

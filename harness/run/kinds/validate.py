@@ -16,11 +16,14 @@ from pathlib import Path
 
 from harness.analysis.comparison.standing import Standing, standing_of
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.validation.summary import validation_of
 from harness.errors import HarnessError, UsageError
 from harness.plan.estimate import estimate
 from harness.record.manifest import ArmRecord, LooksRecord, PlanRecord, RoundRecord, ValidationPlan
+from harness.record.reading import Run
 from harness.record.store import RunStore
 from harness.record.trial import PATIENCE, Plant, is_hopeless
+from harness.record.validation import with_recorded_rules, write_validation
 from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.kinds.decision import AbSettings, sealed_looks
@@ -213,10 +216,14 @@ class ValidationRun(TrialRun):
         self.progress.started(self.store.manifest.run_id, left, seconds, whole.unknown)
 
     def execute(self) -> None:
-        """Calibrate every slow-down, then run round after round."""
+        """Calibrate every slow-down, run round after round, and write down what they came to: before the run counts as
+        finished, and while nobody else writes it."""
         self._blocks.rehearse(self._planted())
         for number in range(len(self.plan.rounds)):
             self._run_round(number)
+        path = self.store.path
+        found = validation_of(Run(path, self.store.manifest, self.trials, torn=False, live=True))
+        write_validation(path, with_recorded_rules(found, path))
 
     def _planted(self) -> list[Arm]:
         """One arm of every kind of slow-down at every cell."""

@@ -1,5 +1,6 @@
 """`validate` that is interrupted, is killed, or fails: what is left, and how it goes on."""
 
+import errno
 import json
 import os
 import signal
@@ -10,9 +11,10 @@ import pytest
 
 from harness.analysis.validation.decisions import decisions_of
 from harness.analysis.validation.summary import validation_of
-from harness.errors import HarnessError, Interrupted, UsageError
+from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record import Run, RunStore
+from harness.record.validation import load_validation
 from harness.run.progress.base import Quiet
 from harness.run.resume import resume
 from harness.trial.delay import PLACEBO
@@ -220,3 +222,27 @@ def test_only_a_validation_can_be_gone_on_with_and_ab_names_the_verb(
     with pytest.raises(UsageError) as caught:
         resume("ab", bench.path, Quiet())
     assert f"go on with: python -m harness validate --resume {bench.path}" in str(caught.value)
+
+
+def test_a_validation_is_finished_only_once_its_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = ValidateBench(tmp_path, monkeypatch)
+    status: list[str] = []
+
+    def full(*_: object) -> None:
+        status.append(bench.stored.manifest.status)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.record.validation.replace_own_file", full)
+        with pytest.raises(
+            StorageError, match=r"validation\.json': No space left.* then go on with --resume"
+        ) as caught:
+            bench.start()
+    assert caught.value.run == bench.path.name
+    assert (status, bench.stored.manifest.status) == (["running"], "interrupted")
+    before = len(bench.stored.trials)
+    run = bench.resume()
+    assert (len(run.trials), run.manifest.status) == (before, "finished")
+    assert load_validation(bench.path) == validation_of(run)
