@@ -34,15 +34,20 @@ def ending_of(error: Exception, classify: Callable[[Exception], Ending]) -> Tria
     """
     match error:
         case WrongResult():
-            return TrialEnd("wrong_result", str(error))
+            return TrialEnd("wrong_result", _beginning(str(error)))
         case Unsupported():
-            return TrialEnd("unsupported", str(error), may_pass=error.may_pass)
+            return TrialEnd("unsupported", _beginning(str(error)), may_pass=error.may_pass)
         case HarnessError():
-            return TrialEnd("crashed", str(error))
+            return TrialEnd("crashed", _beginning(str(error)))
         case EOFError():
             os._exit(1)
     status, reason = classify(error)
-    return TrialEnd(status, reason, None if status == "unsupported" else traceback_without_paths())
+    return TrialEnd(status, _beginning(reason), None if status == "unsupported" else traceback_without_paths())
+
+
+def _beginning(reason: str) -> str:
+    """No more of it than of evidence: a line may be an array of millions of numbers."""
+    return reason if len(reason) <= EVIDENCE_CHARACTERS else f"{reason[: EVIDENCE_CHARACTERS - 1]}…"
 
 
 def plain_ending(error: Exception) -> Ending:

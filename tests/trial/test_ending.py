@@ -7,7 +7,14 @@ import pytest
 from harness.errors import HarnessError, Unsupported
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Request
-from harness.trial.ending import TrialEnd, WrongResult, ending_of, plain_ending, traceback_without_paths
+from harness.trial.ending import (
+    EVIDENCE_CHARACTERS,
+    TrialEnd,
+    WrongResult,
+    ending_of,
+    plain_ending,
+    traceback_without_paths,
+)
 from harness.trial.life import outcome_of
 from tests.engines.numpy_engine import NumpyEngine
 from tests.record.examples import cell
@@ -58,6 +65,17 @@ def test_a_crash_comes_with_its_traceback() -> None:
         ended = ending_of(error, plain_ending)
     assert ended[:2] == ("crashed", "ValueError: so be it")
     assert "test_ending.py" in (ended.evidence or "")
+
+
+@pytest.mark.parametrize("kind", [ValueError, WrongResult, Unsupported, HarnessError, NotImplementedError])
+def test_a_line_without_an_end_is_cut_as_evidence_is(kind: type[Exception]) -> None:
+    try:
+        raise kind("[" + "0, " * 10**6)
+    except kind as error:
+        ended = ending_of(error, plain_ending)
+    assert len(ended.reason or "") == EVIDENCE_CHARACTERS
+    assert (ended.reason or "").endswith("…")
+    assert len(ended.evidence or "") <= EVIDENCE_CHARACTERS
 
 
 class Servers:
