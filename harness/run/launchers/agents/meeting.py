@@ -5,7 +5,7 @@ import errno
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.errors import HarnessError
 from harness.run.launchers.agents.handshake import JoinError, admit
@@ -17,6 +17,8 @@ from harness.spec.address import joined, split_address
 LOOPBACK = "127.0.0.1"
 MOST_AT_THE_DOOR = 32
 """Connections at once that have not shown the token yet."""
+MOST_REFUSALS = 32
+"""Of different words, the last of which are kept."""
 PAUSE_S = 0.1
 """Between two tries to take in who knocks, where the system refuses."""
 NOWHERE = ("192.0.2.1", 9)
@@ -35,7 +37,8 @@ class Meeting:
         self._tell = tell
         self.agents: list[Agent] = []
         """Those that have joined, in that order; also those that are gone since."""
-        self.refusals: list[str] = []
+        self._refusals: dict[str, int] = {}
+        """How often each was said; the last are kept."""
         self.changed = threading.Condition()
         self._ours = own_identity()
         self._socket = _listening(listen or LOOPBACK)
@@ -81,17 +84,25 @@ class Meeting:
         said = ""
         while not self._closed:
             try:
-                connection, peer = self._socket.accept()
-            except OSError as error:  # closed; or passing: no descriptor is free, or who knocked is gone
-                reason = error.strerror or str(error)
+                self._welcome(*self._socket.accept())
+            except (OSError, RuntimeError) as error:  # closed; or passing: no descriptor or thread, or who knocked left
+                reason = getattr(error, "strerror", None) or str(error)
                 if not self._closed and reason != said:
-                    self._refused(f"no worker can join for now: {reason}")
+                    self.refused(f"no worker can join for now: {reason}")
                 said = reason
                 time.sleep(PAUSE_S)  # no descriptor is free the sooner for asking without a rest
                 continue
             said = ""
-            self._let_in(connection)
+
+    def _welcome(self, connection: socket.socket, peer: Sequence[object]) -> None:
+        """A thread for who knocks. RuntimeError where the system has none, and the connection is closed."""
+        self._let_in(connection)
+        try:
             threading.Thread(target=self._admit, args=(connection, str(peer[0])), daemon=True).start()
+        except RuntimeError:
+            self._leave_the_door(connection)
+            connection.close()
+            raise
 
     def _let_in(self, connection: socket.socket) -> None:
         """To the door, from which the oldest goes where there are too many: who has the token shows it at once."""
@@ -107,13 +118,12 @@ class Meeting:
             wire = Wire(connection)
             identity = admit(wire, self.token, self._ours)
         except (JoinError, OSError) as error:
-            self._refused(f"a worker at {peer} was refused: {error}")
+            self.refused(f"a worker at {peer} was refused: {error}")
             if wire is not None:
                 _see_off(wire)
             return
         finally:
-            with self.changed:
-                self._door = [other for other in self._door if other is not connection]
+            self._leave_the_door(connection)
         with self.changed:
             agent = Agent(wire, identity, peer, len(self.agents) + 1, self._news)
             self.agents.append(agent)
@@ -121,11 +131,26 @@ class Meeting:
             agent.hang_up("the run is over")
         agent.listen()
 
-    def _refused(self, text: str) -> None:
+    def _leave_the_door(self, connection: socket.socket) -> None:
         with self.changed:
-            self.refusals.append(text)
+            self._door = [other for other in self._door if other is not connection]
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why others were not let in, the last words last."""
+        with self.changed:
+            return list(self._refusals)
+
+    def refused(self, text: str) -> None:
+        """Keep it and tell it; what is said over and over is told as often as its count has another digit."""
+        with self.changed:
+            times = self._refusals.pop(text, 0) + 1
+            self._refusals[text] = times
+            if len(self._refusals) > MOST_REFUSALS:
+                del self._refusals[next(iter(self._refusals))]
             self.changed.notify_all()
-        self._tell(text)
+        if str(times).rstrip("0") == "1":
+            self._tell(text if times == 1 else f"{text} ({times:,} times)")
 
     def _news(self, agent: Agent) -> None:
         """An agent is ready, or gone."""

@@ -57,7 +57,7 @@ def agent(name: str, gone: str | None = None, ready: bool = True) -> Any:
 
 def test_who_did_not_come_is_counted_and_what_is_known_of_them_is_said(session: Session) -> None:
     session.meeting.agents += [agent("agent 1"), agent("agent 2", "it crashed"), agent("agent 3", ready=False)]
-    session.meeting.refusals.append("a worker at 10.0.0.9 was refused: token: it is not this run's")
+    session.meeting.refused("a worker at 10.0.0.9 was refused: token: it is not this run's")
     with pytest.raises(CannotPlace) as caught:
         session.wait(3, lambda: None, Somewhere())
     for part in (
