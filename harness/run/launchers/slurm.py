@@ -28,7 +28,17 @@ from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import Zygote
 
 PROGRAMS = ("srun", "sbatch", "scancel", "squeue", "sinfo")
-STEP = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--mpi=none", "--cpu-bind=none")
+WITH_VARIABLES = "--export=ALL"
+"""The token is one, and a site may have it that none go along (SBATCH_EXPORT, SLURM_EXPORT_ENV)."""
+STEP = (
+    "--ntasks-per-node=1",
+    "--kill-on-bad-exit=0",
+    "--wait=0",
+    "--no-kill",
+    "--mpi=none",
+    "--cpu-bind=none",
+    WITH_VARIABLES,
+)
 """Of the step that runs the agents: one that ends must not end the others, and none is bound to one processor."""
 TIDY = (sys.executable, "-m", "harness.run.process.scratch")
 """Slurm kills agents with their srun, when that is killed; what they leave on their nodes another step removes."""
@@ -186,9 +196,10 @@ def _job(hosts: int, agent: Sequence[str], more: Sequence[str], environment: dic
         "--ntasks-per-node=1",
         "--exclusive",
         "--no-requeue",
+        WITH_VARIABLES,
         *more,
         f"--job-name={name}",
-        f"--output={output}",
+        f"--output={str(output).replace('%', '%%')}",  # else a pattern
     ]
     watchdog = Watchdog(
         first=submit,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,6 +17,8 @@ from harness.protocol.messages import Request
 from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
+from harness.run.launchers import slurm as slurm_launcher
+from harness.run.launchers.agents.watchdog import WatchdogAnswer
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import ROOT, SMALL, only_run, without_overruled
@@ -245,3 +248,30 @@ def test_where_there_is_no_slurm_trials_are_unsupported_with_the_reason(
     assert trial.status == "unsupported"
     assert "no program srun, sbatch, scancel, squeue, sinfo on the PATH" in str(trial.reason)
     assert launchers()["slurm"].available() in str(trial.reason)
+
+
+def test_a_folder_with_a_percent_sign_is_no_pattern_and_a_site_that_passes_no_variables_on_is_overruled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "50%j of it"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    submitted: dict[str, Any] = {}
+
+    class Recorded:
+        def __init__(self, **given: Any) -> None:
+            submitted.update(given)
+
+        def first_answer(self) -> WatchdogAnswer:
+            return WatchdogAnswer(0, "123")
+
+    monkeypatch.setattr(slurm_launcher, "Watchdog", Recorded)
+    job = slurm_launcher._job(2, ["python"], ["--export=NONE"], {})
+    slurm_launcher._step(2, ["python"], [], {})
+    assert job.output is not None
+    assert (job.output.parent, submitted["remove"]) == (folder, [job.output])
+    assert submitted["first"][-1] == f"--output={tmp_path}/50%%j of it/{job.output.name}"
+    exports = [word for word in submitted["first"] if word.startswith("--export")]
+    assert exports == ["--export=ALL", "--export=NONE"], "what the person gives comes last"
+    assert " --export=ALL python\n" in submitted["text"]
+    assert "--export=ALL" in submitted["run"]
