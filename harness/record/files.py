@@ -241,6 +241,15 @@ def _write_in_place(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
+def remove_unfinished(folder: Path, older_s: float = 0.0) -> None:
+    """Remove what killed processes have left beside files that they were replacing; with `older_s`, which may be
+    somebody's who still writes, only what is older."""
+    with contextlib.suppress(OSError):  # it is in nobody's way
+        for left in folder.glob(UNFINISHED):
+            if not older_s or time.time() - left.stat().st_mtime > older_s:
+                left.unlink()
+
+
 def append_line(descriptor: int, line: bytes) -> None:
     """Append `line` and a newline durably, or leave the file as it was.
 

@@ -1,9 +1,11 @@
 """Read runs back: whole runs, listings, and the run that a person means by a name."""
 
 import contextlib
+import fnmatch
 import gc
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from pydantic_core import ErrorDetails
 from harness.errors import NothingMeasured, StorageError, UsageError, nearest
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.belonging import REMEDY, Belonging
-from harness.record.files import is_locked, reading, storage_error
+from harness.record.files import LOCK_NAME, UNFINISHED, is_locked, reading, storage_error
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.packed import PACKED, opened_records, records_file
@@ -99,9 +101,20 @@ def load_manifest(path: Path) -> RunManifest:
             there = path.exists()
     if not there:
         raise StorageError(f"there is no run at '{path}'; `python -m harness list` shows what there is")
+    with reading(path):
+        only_begun = _only_begun(path)
+    if only_begun:
+        raise StorageError(f"'{path}' was begun and killed before it held anything; rm -r {shlex.quote(str(path))}")
     raise StorageError(
         f"'{path}' is not a run: it has no {MANIFEST_NAME}; `python -m harness list` shows the runs there are"
     )
+
+
+def _only_begun(path: Path) -> bool:
+    """Whether a folder has nothing but what a process that begins a run makes first, and no process does."""
+    names = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    mine = {name for name in names if name == LOCK_NAME or fnmatch.fnmatchcase(name, UNFINISHED)}
+    return LOCK_NAME in names and names == mine and not is_locked(path)
 
 
 def load_trials(file: Path, run_id: str, cells: Iterable[Cell] = ()) -> tuple[list[TrialRecord], bool]:

@@ -23,6 +23,7 @@ from harness.record.files import (
     own_descriptor,
     reading,
     refuse_link,
+    remove_unfinished,
     replace_own_file,
     storage_error,
     sync_folder,
@@ -99,7 +100,7 @@ class RunStore:
 
     @classmethod
     def open_for_resume(cls, path: Path) -> Self:
-        """Open a run that ended early, hold its lock, and cut off a last line that a kill tore.
+        """Open a run that ended early, hold its lock, and mend what a kill tore or left half-written.
 
         `earlier_trials` then holds what was measured. Raises StorageError when another live process
         writes the run (it names the pid), or when the run cannot be read or written, or a file of its own is a link.
@@ -112,6 +113,7 @@ class RunStore:
         with contextlib.ExitStack() as undo:
             undo.callback(lock.release)
             _refuse_links(path)
+            remove_unfinished(path)
             # Read under the lock: until then another process may have been writing.
             manifest = load_manifest(path)
             trials, _ = load_trials(plain_file(path / TRIALS_NAME), manifest.run_id, manifest.cells)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StorageError
-from harness.record import RunManifest, RunStore, load_run, new_run_id
-from harness.record.files import is_locked
+from harness.record import RunManifest, RunStore, list_runs, load_run, new_run_id
+from harness.record.files import FolderLock, is_locked
 from tests.record.examples import RUN_ID, failed_trial, manifest, trial
 
 WRITER = """
@@ -272,3 +272,29 @@ def test_a_writer_killed_again_and_again_loses_no_line_that_append_returned_from
         assert blocks == list(range(len(blocks)))
         assert promised <= len(blocks) <= promised + 1
         promised = len(blocks)
+
+
+def test_files_that_a_killed_process_left_half_written_are_removed_when_the_run_is_gone_on_with(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path, manifest()) as store:
+        (store.path / ".0123456789abcdef.tmp").write_text("{")
+        (store.path / ".mine.tmp").write_text("dear")
+    with RunStore.open_for_resume(store.path):
+        assert {path.name for path in store.path.glob(".*.tmp")} == {".mine.tmp"}
+
+
+def test_a_folder_of_a_run_that_was_killed_while_it_was_begun_is_named_with_the_remedy(tmp_path: Path) -> None:
+    folder = tmp_path / "a run"
+    folder.mkdir()
+    lock = FolderLock(folder)
+    (folder / ".0123456789abcdef.tmp").write_text("{")
+    [row] = list_runs(tmp_path)
+    assert "is not a run" in str(row.problem), "it is being begun"
+    lock.release()
+    (folder / ".lock").write_text("1\n")
+    [row] = list_runs(tmp_path)
+    assert row.problem == f"'{folder}' was begun and killed before it held anything; rm -r '{folder}'"
+    with pytest.raises(StorageError, match="was begun and killed"):
+        RunStore.open_for_resume(folder)
+    (folder / "theirs").write_text("dear")
+    [row] = list_runs(tmp_path)
+    assert "is not a run" in str(row.problem)

@@ -187,3 +187,13 @@ def test_history_writes_the_index_beside_its_page(tmp_path: Path) -> None:
     runs = ["--results", str(ROOT / "results")]
     assert run(["history", *runs, "--output", str(tmp_path / "reports" / "h.html")]) == 0
     assert links(Page((tmp_path / "reports" / "index.html").read_text(encoding="utf-8"))) == ["h.html"]
+
+
+def test_half_written_pages_go_once_nobody_can_be_writing_them(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / name for name in (f".{'0' * 16}.tmp", f".{'1' * 16}.tmp", ".mine.tmp"))
+    for file in (old, new, other):
+        file.write_text("<")
+    for file in (old, other):
+        os.utime(file, (0, 0))
+    update_index(tmp_path)
+    assert {path.name for path in tmp_path.glob(".*.tmp")} == {new.name, other.name}

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from harness.errors import StorageError
 from harness.files import opened
-from harness.record.files import replace_file
+from harness.record.files import remove_unfinished, replace_file
 from harness.report.kinds import presentations
 from harness.report.page.templating import rendered
 from harness.report.words.text import shortened
@@ -33,6 +33,8 @@ _HEAD_BYTES = 65536
 """Of a page, read to find its head: what it says of itself stands before its style."""
 _MOST_LETTERS = 400
 _PATIENCE_S = 10.0
+_OLD_S = 3600.0
+"""No page is written for so long: what is half-written and older is a killed process's."""
 _OLD_TITLES = {
     " · distributed training benchmark": "run",
     " · the method, measured": "validation",
@@ -66,6 +68,7 @@ def update_index(folder: Path) -> Path | None:
     target = folder / INDEX_NAME
     try:
         with _alone(folder):
+            remove_unfinished(folder, _OLD_S)
             if target.exists() and _said(target).get(MARK) != "index":
                 return None
             pages, others, unread = _pages(folder)
