@@ -31,7 +31,8 @@ PROBES = 3
 """So many turns tell whether steps wait for their input, where the first says so: one alone may be chance."""
 DEAR_S = 2.0
 """Where the steps before a window take longer, one of these turns that says no is enough: beside other work steps of a
-second scatter by more than `WAITING`, and such a trial once took ten times as long as its windows."""
+second scatter by more than `WAITING`, and such a trial once took ten times as long as its windows. Steps that are
+nothing but their input are then as many as batches may wait."""
 NANOSECONDS = 9
 """Decimals of a second that the clocks have. More are noise of their floats, and would be a third of a record."""
 
@@ -197,8 +198,10 @@ class Clock:
         """Steps after which no batch waits any more: while they use up what is ready, more is made."""
         waiting = statistics.median(told)
         steps = math.ceil(self._ahead / max(waiting, WAITING))
-        least = min(told) if steps * self.pace > DEAR_S else waiting
-        return steps if self.waits or least > WAITING else 0
+        dear = steps * self.pace > DEAR_S
+        if self.waits:  # a slow input makes nothing in short turns, which looks like one that keeps up
+            return self._ahead if dear else steps
+        return steps if (min(told) if dear else waiting) > WAITING else 0
 
     def _after_the_last_window(self) -> int:
         self._finished = True

@@ -288,6 +288,15 @@ def test_steps_that_are_nothing_but_their_input_wait_for_it_whatever_the_pilot_s
     assert bench.clock._lead == 4 / clock.WAITING
 
 
+def test_a_slow_input_of_which_nothing_was_made_in_short_turns_has_no_more_steps_before_a_window_than_may_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.0001, batch_s=2.5, ahead=5)
+    bench.clock.waits = True
+    assert bench.paces(5, others_s=0.1) == pytest.approx([2.5] * 5, rel=0.05)
+    assert bench.clock._lead == 5
+
+
 def test_without_those_steps_they_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Fed(monkeypatch, step_s=0.001, batch_s=0.004, ahead=4)
     bench.clock.ahead = int

@@ -124,7 +124,6 @@ class PipelineTrial(Attempt):
             digests = self._examples_of(feed, count)
         while len(digests) < count:
             digests += self._looked_at(feed, batches.next_arrays())
-            sign_of_life()
         digests = digests[:count]
         self._judge("examples", known.judge(digests))
         if feed.cell.deterministic and known.order_unknown:
@@ -152,7 +151,6 @@ class PipelineTrial(Attempt):
         digests: list[int] = []
         while len(digests) < left_of_pass + count:
             digests += digests_of(*batches.next_arrays().values())
-            sign_of_life()
         self._judge("late", known.judge(digests[left_of_pass : left_of_pass + count]))
 
 
@@ -359,10 +357,11 @@ class Batches:
         return self._drawn * self._size
 
     def draw(self, count: int) -> None:
-        """So many batches, of which the last is kept."""
+        """So many batches, of which the last is kept. Each is a sign of life: a window may be a pass."""
         batches = self._batches = self._batches or iter(self._dataset)
         for _ in range(count):
             self._last = next(batches)
+            sign_of_life()
         self._drawn += count
 
     def next_arrays(self) -> "dict[str, Array]":

@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jsonschema
 import pytest
 
+from harness.engines.tensorflow import pipelines
+from harness.engines.tensorflow.pipelines import Batches
 from harness.record import TrialRecord, load_run, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure, measure_matrix
@@ -220,6 +223,17 @@ def test_what_the_gate_must_have_shown(changes: dict[str, Any], complete: bool, 
     checks = Checks.model_validate({**passed, **changes})
     assert checks.complete is complete
     assert checks.unproved == said
+
+
+def test_each_batch_of_a_long_window_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    signs: list[int] = []
+    dataset = range(100, 110)
+    feed: Any = SimpleNamespace(dataset=lambda: dataset, cell=CELL, devices=SimpleNamespace(names=("/device:CPU:0",)))
+    batches = Batches(feed)
+    monkeypatch.setattr(pipelines, "sign_of_life", lambda: signs.append(cast(int, batches._last)))
+    batches.draw(7)
+    assert signs == list(dataset[:7])
+    assert batches.examples == 7 * CELL.batch_size
 
 
 def test_records_of_other_work_have_no_key_of_a_pipelines_gate() -> None:
