@@ -44,6 +44,8 @@ class Described(Message):
     """The answer to `describe`: `features` without shards, of as many examples as there are."""
 
     features: Features
+    state: str
+    """What tells the source's examples from those that it had another time."""
 
 
 class ReadingCompared(Message):

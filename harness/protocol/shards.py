@@ -96,11 +96,17 @@ def seal(
 
 
 def preparation_of(
-    source: str, written: Sequence[WrittenShard], cost: tuple[float, float], by: str = "local", processes: int = 1
+    source: str,
+    state: str,
+    written: Sequence[WrittenShard],
+    cost: tuple[float, float],
+    by: str = "local",
+    processes: int = 1,
 ) -> Preparation:
-    """How a call wrote files of a source, which took so many wall and processor seconds."""
+    """How a call wrote files of a source in this state, which took so many wall and processor seconds."""
     return Preparation(
         source=source,
+        state=state,
         harness_version=__version__,
         by=by,
         processes=processes,

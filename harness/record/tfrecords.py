@@ -82,6 +82,8 @@ class Preparation(RecordModel):
     """How files were made, and what that took."""
 
     source: str
+    state: str = ""
+    """What tells the examples that the source had from those of another time; empty where nobody has kept it."""
     harness_version: str
     by: str
     """`local`, `dask` or `beam`."""

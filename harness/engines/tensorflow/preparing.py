@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data import load_source
-from harness.engines.tensorflow.data.base import DataInfo, Source, length_of
+from harness.engines.tensorflow.data.base import DataInfo, Source, length_of, state_of_pass
 from harness.engines.tensorflow.data.folder import FolderSource
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from harness.protocol.state import Array
 
+FORMAT = "1"
+"""Of what is in a file: one that another version wrote otherwise is written anew."""
 LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "float"}
 """Types of numbers that an example has a list for; others are kept as bytes."""
 RAW = ("bool", "uint8", "int8", "uint16", "int16", "float16", "float64")
@@ -45,7 +47,7 @@ def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
     source, data_dir = load_source(order.source), Path(order.data_dir)
     with tf.device("CPU:0"), source.reading():
         if order.do == "describe":
-            return Described(features=describe(source, data_dir))
+            return describe(source, data_dir)
         if order.do == "compare":
             return compare(source, load_source(f"tfrecord:{order.target}"), data_dir)
         assert order.features is not None
@@ -54,9 +56,9 @@ def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
     return None
 
 
-def describe(source: Source, data_dir: Path) -> Features:
-    """What files of the source's examples would hold; it is made ready, and examples are counted where nobody knows
-    their number. UsageError where that cannot be."""
+def describe(source: Source, data_dir: Path) -> Described:
+    """What files of the source's examples would hold, and its state; it is made ready, and examples are counted where
+    nobody knows their number. UsageError where that cannot be."""
     import tensorflow as tf
 
     if source.on_device:
@@ -75,7 +77,10 @@ def describe(source: Source, data_dir: Path) -> Features:
             f"source: '{source.name}' gives no target, several inputs or targets, weights, or some of varying length; "
             "a record has one input and one target: train on it as it is, --data package.module:function"
         )
-    return Features(
+    counted, state = info.examples, ""
+    if counted is None:  # which takes the pass that tells the state, too
+        state, counted = _counted(source.name, dataset)
+    features = Features(
         kind=source.gives,
         input=_input(source, info, x),
         target=_of_numbers("target" if source.gives == "own" or info.numbers else "label", y, y.shape)
@@ -83,9 +88,10 @@ def describe(source: Source, data_dir: Path) -> Features:
         else None,
         classes=info.classes,
         vocabulary=info.vocabulary,
-        examples=info.examples or _counted(source.name, dataset),
+        examples=counted,
         names=_class_names(source),
     )
+    return Described(features=features, state=f"{FORMAT} {state or source.state(data_dir)}")
 
 
 def _class_names(source: Source) -> list[str]:
@@ -94,15 +100,16 @@ def _class_names(source: Source) -> list[str]:
     return source.classes if isinstance(source, FolderSource) else []
 
 
-def _counted(name: str, dataset: "tf.data.Dataset") -> int:
+def _counted(name: str, dataset: "tf.data.Dataset") -> tuple[str, int]:
+    """The state of a pass, and how many examples it has."""
     import tensorflow as tf
 
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
         raise UsageError(f"source: '{name}' never ends, expected one pass over its examples")
-    count = length_of(dataset)
+    state, count = state_of_pass(dataset)
     if not count:
         raise UsageError(f"source: '{name}' has no examples")
-    return count
+    return state, count
 
 
 def _input(source: Source, info: DataInfo, spec: Any) -> Feature:

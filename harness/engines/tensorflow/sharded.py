@@ -137,7 +137,8 @@ def _write_missing(origin: Source, data_dir: Path, folder: Path, files: DataFile
         return
     write_group(origin, data_dir, folder, described, missing)
     written = [written_file(folder, one.file) for one in missing]
-    how = preparation_of(origin.name, written, (time.monotonic() - began, time.process_time() - own))
+    cost = time.monotonic() - began, time.process_time() - own
+    how = preparation_of(origin.name, "", written, cost)
     seal(folder, described, {**whole, **{shard.file: shard for shard in written}}, how, plans)
     took = f"{plural(how.written, 'example')}, {how.bytes_in / 1e6:,.1f} MB, in {how.wall_s:.1f} s"
     TELL.get()(f"'{origin.name}' written into {files.words}, {how.bytes_out / 1e6:,.1f} MB: {took}; '{folder}'")
@@ -146,7 +147,7 @@ def _write_missing(origin: Source, data_dir: Path, folder: Path, files: DataFile
 def _described(origin: Source, data_dir: Path, files: DataFiles) -> Features:
     """What the files are to hold; Unsupported where they cannot hold the examples."""
     try:
-        described = describe(origin, data_dir)
+        described = describe(origin, data_dir).features
     except UsageError as error:
         raise Unsupported(f"shards: {str(error).removeprefix('source: ')}") from error
     if files.shards > (most := described.examples or 0):

@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from harness.errors import UsageError
+from harness.protocol.preparing import Described
 from harness.protocol.shards import kept_at
 from harness.record.files import LOCK_NAME
 from harness.record.tfrecords import FEATURES, Features
@@ -20,6 +21,8 @@ class PreparePlan(Features):
     """What files are to hold before any is there. What a begun preparation was asked is compared with it."""
 
     source: str
+    state: str = ""
+    """Of the source, as `Preparation` has it."""
     count: int
     """Of files."""
     wall_s: float = 0.0
@@ -27,25 +30,28 @@ class PreparePlan(Features):
     cpu_s: float = 0.0
 
 
-def plan_for(asked: AskedFiles, described: Features) -> PreparePlan:
-    """UsageError where the target holds something else, or the beginning of it."""
+def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
+    """UsageError where the target holds something else, or the beginning of it, or examples that the source had another
+    time."""
     known = kept_at(asked.target / FEATURES, Features)
     begun = kept_at(asked.target / PLAN, PreparePlan)
     there = len(known.shards) if known is not None else begun.count if begun is not None else None
-    examples = described.examples or 0
+    examples = described.features.examples or 0
     count = asked.shards or there or min(SHARDS, examples)
     if count > examples:
         raise UsageError(f"--shards: given {count}, expected at most {examples:,}, one for each example")
-    asked_for = {"source": asked.source, "count": count, "compression": asked.compression}
+    asked_for = {"source": asked.source, "state": described.state, "count": count, "compression": asked.compression}
     if begun is not None:
         asked_for |= {"wall_s": begun.wall_s, "cpu_s": begun.cpu_s}
-    plan = PreparePlan(**{**described.model_dump(exclude={"digest", "shards", "preparation"}), **asked_for})
-    if known is not None and known.preparation is not None:
+    plan = PreparePlan(**{**described.features.model_dump(exclude={"digest", "shards", "preparation"}), **asked_for})
+    if known is not None and (how := known.preparation) is not None:
         keys = known.model_dump(exclude={"digest", "shards", "preparation"})
-        begun = PreparePlan(**keys, source=known.preparation.source, count=len(known.shards))
-    if begun is not None and (differs := _difference(begun, plan)):
+        begun = PreparePlan(**keys, source=how.source, state=how.state, count=len(known.shards))
+    if begun is None:
+        return plan
+    if differs := _difference(begun, plan):
         raise UsageError(f"target: '{asked.target}' holds another data set: {differs}; name a new folder, or remove it")
-    return plan
+    return plan.model_copy(update={"state": begun.state})  # empty where an earlier version has begun
 
 
 def check_target(target: Path) -> None:
@@ -67,4 +73,6 @@ def _difference(there: PreparePlan, asked: PreparePlan) -> str:
         if one != other:
             one, other = (v.model_dump_json() if isinstance(v, BaseModel) else v for v in (one, other))
             return f"its {names.get(key, key)} is {one}, and {other} is asked for"
+    if there.state and there.state != asked.state:
+        return f"'{there.source}' gave other examples when it was prepared than it gives now"
     return ""

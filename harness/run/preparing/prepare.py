@@ -46,12 +46,12 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
     began, own = time.monotonic(), time.process_time()
     if before is None:
         work.warm_up()
-    described = Described.model_validate_json(work.answer("describe")).features
+    described = Described.model_validate_json(work.answer("describe"))
     plan = plan_for(asked, described)
     shards = shards_of(plan, plan.count)
     whole = whole_files(asked.target, shards, listener.said)
     missing = [one for one in shards if one.file not in whole]
-    listener.begun(described.examples or 0, len(shards), len(whole))
+    listener.begun(plan.examples or 0, len(shards), len(whole))
     if not missing:
         return before or _finish(asked, plan, whole, (plan.wall_s, plan.cpu_s)), False
     with _storage(asked.target):
@@ -129,7 +129,7 @@ def _finish(
     that wrote those of no earlier features.json."""
     written = [shard for shard in shards.values() if isinstance(shard, WrittenShard)]
     with _storage(asked.target):
-        how = preparation_of(asked.source, written, cost, asked.by, asked.processes)
+        how = preparation_of(asked.source, plan.state, written, cost, asked.by, asked.processes)
         features = seal(asked.target, plan, shards, how, shards_of(plan, plan.count))
         (asked.target / PLAN).unlink(missing_ok=True)
     return features

@@ -33,6 +33,7 @@ MODULE = """
     def of_int32(): return pairs("int32")
     def of_uint32(): return pairs("uint32")
     def of_float16(): return pairs("float16")
+    def of_float32(): return pairs("float32")
     def of_float64(): return pairs("float64")
     def of_uint64(): return pairs("uint64")
 
@@ -41,6 +42,9 @@ MODULE = """
 
     def endless():
         return pairs("float32").repeat()
+
+    def other():
+        return pairs("float32").map(lambda x, y: (x + 1, y))
 
     def none():
         return uncounted().take(0)
@@ -88,9 +92,13 @@ def order(tmp_path: Path, source: str, **more: Any) -> PrepareOrder:
 
 
 def described(tmp_path: Path, source: str) -> Features:
+    return description(tmp_path, source).features
+
+
+def description(tmp_path: Path, source: str) -> Described:
     answer = prepare_files(order(tmp_path, source, do="describe"))
     assert isinstance(answer, Described)
-    return answer.features
+    return answer
 
 
 @pytest.fixture
@@ -218,6 +226,15 @@ def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
 def test_what_has_no_pass_of_examples_that_can_be_kept_is_refused(tmp_path: Path, source: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         described(tmp_path, source)
+
+
+@pytest.mark.usefixtures("own", "tf")
+def test_examples_that_have_changed_are_told_from_those_of_as_many_and_the_same_shapes(tmp_path: Path) -> None:
+    counted, again, changed = (
+        description(tmp_path, f"own_pairs:{name}") for name in ("of_float32", "uncounted", "other")
+    )
+    assert counted.features == again.features == changed.features
+    assert counted.state == again.state != changed.state
 
 
 @pytest.mark.usefixtures("own")

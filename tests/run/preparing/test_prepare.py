@@ -1,7 +1,9 @@
 """What `prepare` does with its target before any process writes into it."""
 
+import contextlib
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from harness.errors import HarnessError, UsageError
 from harness.protocol.preparing import Described, ReadingCompared, ShardPlan
 from harness.record.files import _new_file_beside
-from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, side_file
 from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, check_target
 from harness.run.preparing.prepare import _locked, _prepare
@@ -35,8 +37,8 @@ def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a
 class Played:
     """Writers without processes, of which one file takes ten seconds of processor time; they break at the `most`th."""
 
-    def __init__(self, target: Path, most: int) -> None:
-        self._target, self._most, self._used = target, most, 0.0
+    def __init__(self, target: Path, most: int, state: str = "as ever") -> None:
+        self._target, self._most, self._state, self._used = target, most, state, 0.0
 
     def warm_up(self) -> None:
         pass
@@ -49,9 +51,8 @@ class Played:
             speed = ReadingSpeed(examples=1, examples_per_s=[1.0])
             return ReadingCompared(source=speed, files=speed).model_dump_json()
         of = Feature(feature="input", encoding="int64", shape=[3])
-        return Described(
-            features=Features(input=of, target=Feature(feature="y", encoding="int64"), examples=8)
-        ).model_dump_json()
+        features = Features(input=of, target=Feature(feature="y", encoding="int64"), examples=8)
+        return Described(features=features, state=self._state).model_dump_json()
 
     def write(self, _: Any, missing: Sequence[ShardPlan], __: FilesListener, keep_cost: Callable[[], None]) -> None:
         for number, one in enumerate(missing):
@@ -65,18 +66,52 @@ class Played:
             keep_cost()
 
 
+def called(target: Path, most: int, state: str = "as ever") -> Features:
+    """What a call comes to that writes four files, unless it breaks at the `most`th."""
+    played: Any = Played(target, most, state)
+    return _prepare(AskedFiles("my:examples", target, target, shards=4), played, FilesListener())[0]
+
+
+@pytest.mark.parametrize("whole", [2, 4])
+def test_files_of_other_examples_than_the_source_gives_now_are_neither_kept_nor_mixed_with_new_ones(
+    tmp_path: Path, whole: int
+) -> None:
+    with contextlib.suppress(HarnessError):
+        called(tmp_path, most=whole)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UsageError) as refused:
+        called(tmp_path, most=4, state="changed")
+    assert str(refused.value) == (
+        f"target: '{tmp_path}' holds another data set: 'my:examples' gave other examples when it was prepared than it "
+        "gives now; name a new folder, or remove it"
+    )
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    how = called(tmp_path, most=4).preparation
+    assert how is not None
+    assert how.state == "as ever"
+
+
+@pytest.mark.parametrize(("whole", "kept"), [(2, PLAN), (4, FEATURES)])
+def test_what_an_earlier_version_has_prepared_without_a_state_goes_on_without_one(
+    tmp_path: Path, whole: int, kept: str
+) -> None:
+    with contextlib.suppress(HarnessError):
+        called(tmp_path, most=whole)
+    there = (tmp_path / kept).read_text()
+    (tmp_path / kept).write_text(re.sub(r'"state": *"as ever",', "", there))
+    assert (tmp_path / kept).read_text() != there
+    (tmp_path / "00003-of-00004.tfrecord").unlink(missing_ok=True)
+    how = called(tmp_path, most=4, state="any").preparation
+    assert how is not None
+    assert how.state == ""
+
+
 def test_a_preparation_that_went_on_twice_has_cost_what_its_three_calls_have(tmp_path: Path) -> None:
-    asked = AskedFiles("my:examples", tmp_path, tmp_path, shards=4)
-
-    def called(most: int) -> Features:
-        played: Any = Played(tmp_path, most)
-        return _prepare(asked, played, FilesListener())[0]
-
     computed, waited = time.process_time(), time.monotonic()
     for _ in range(2):
         with pytest.raises(HarnessError, match="broken"):
-            called(most=1)
-    made = called(most=4).preparation
+            called(tmp_path, most=1)
+    made = called(tmp_path, most=4).preparation
     computed, waited = time.process_time() - computed, time.monotonic() - waited
     assert made is not None
     assert (made.written, made.bytes_in, made.bytes_out) == (8, 4 * 7, 4 * 4)

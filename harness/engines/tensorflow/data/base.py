@@ -54,6 +54,16 @@ def length_of(dataset: "tf.data.Dataset") -> int:
     return int(dataset.reduce(np.int64(0), one_more))
 
 
+def state_of_pass(examples: "tf.data.Dataset") -> tuple[str, int]:
+    """A digest of examples of which none has several inputs or targets, and how many there are, by reading them all."""
+    digest, count = hashlib.sha256(str(examples.element_spec).encode()), 0
+    for example in examples.as_numpy_iterator():
+        for part in example:
+            digest.update(part if isinstance(part, bytes) else part.tobytes())
+        count += 1
+    return digest.hexdigest(), count
+
+
 class Source(ABC):
     """Examples by name. Every method may raise HarnessError, one line with reason and remedy."""
 
@@ -124,12 +134,7 @@ class Source(ABC):
     def state(self, data_dir: Path) -> str:
         """What tells its examples from those that it had another time. Reads all of them, where no source with many
         knows better."""
-        examples = self.examples(data_dir)
-        digest = hashlib.sha256(str(examples.element_spec).encode())
-        for example in examples.as_numpy_iterator():
-            for part in example:
-                digest.update(part if isinstance(part, bytes) else part.tobytes())
-        return digest.hexdigest()
+        return state_of_pass(self.examples(data_dir))[0]
 
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The input of an example that is `encoded`."""
