@@ -5,12 +5,18 @@ import re
 from harness.protocol.engine import Ending
 from harness.trial.ending import plain_ending
 
-UNSUPPORTED_MESSAGES = (
-    r"No OpKernel was registered to support Op '\w+'",
-    r"Could not find (a valid )?device for node",
-    r"[Nn]ot supported|[Uu]nsupported|not implemented",
+NO_KERNEL = re.compile(
+    r"No OpKernel was registered to support Op '\w+'|Could not find (a valid )?device for node"
+    "|Detected unsupported operations when trying to compile"
 )
-"""What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails."""
+UNSUPPORTED = re.compile(r"[Nn]ot supported|[Uu]nsupported|not implemented")
+"""What TensorFlow's runtime says when a program cannot run on this machine, as opposed to when it fails. Where it is
+reading an example that failed, the second are the words of a decoder, or of a data function, about that example."""
+OF_INPUT = re.compile("GetNext|__wrapped__(Decode|Reshape|EnsureShape)")
+"""What the text of an error has that reading or decoding an example raised: how every iterator's op is called, and
+those that decode outside one."""
+HANDED_ON = re.compile(r"\[\[[^{}\]]*/_\d+\]\]")
+"""How it names the output of another op that the one that failed, or one beside it, was waiting for."""
 
 
 LIMITS = (
@@ -61,8 +67,10 @@ def classify(error: Exception) -> Ending:
         return "out_of_memory", reason
     if limit := _limit(str(error)):
         return "unsupported", limit
-    refused = of_runtime and any(re.search(m, str(error)) for m in UNSUPPORTED_MESSAGES)
-    if refused or isinstance(error, tf.errors.UnimplementedError):
+    if of_runtime and NO_KERNEL.search(str(error)):
+        return "unsupported", reason
+    refused = isinstance(error, tf.errors.UnimplementedError) or (of_runtime and UNSUPPORTED.search(str(error)))
+    if refused and not OF_INPUT.search(HANDED_ON.sub("", str(error))):
         return "unsupported", reason
     return plain_ending(error)[0], reason
 

@@ -77,6 +77,34 @@ def test_a_models_own_complaint_is_a_crash_even_when_it_says_unsupported() -> No
     assert classify(ValueError("unsupported shape"))[0] == "crashed"
 
 
+def rows(error: Exception) -> Any:
+    yield 1.0
+    raise error
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("error", [ValueError("codec x is not supported"), NotImplementedError("no codec x")])
+def test_an_example_that_cannot_be_read_is_a_crash_even_when_its_reader_says_unsupported(
+    tf: Any, error: Exception, traced: bool
+) -> None:
+    data = tf.data.Dataset.from_generator(lambda: rows(error), output_signature=tf.TensorSpec((), tf.float32))
+    examples = iter(data.batch(2))
+    read = tf.function(lambda: next(examples)) if traced else lambda: next(examples)
+    with pytest.raises(tf.errors.OpError) as raised:
+        read()
+    status, reason = classify(raised.value)
+    assert status == "crashed"
+    assert "codec x" in reason
+
+
+def test_an_op_without_a_kernel_that_got_its_batch_from_an_iterator_is_unsupported(tf: Any) -> None:
+    for message in (
+        "grouped convolutions are not supported\n\t [[{{node conv}}]]\n\t [[IteratorGetNext/_4]]",
+        "Detected unsupported operations when trying to compile graph on XLA_CPU_JIT: IteratorGetNext",
+    ):
+        assert classify(tf.errors.InvalidArgumentError(None, None, message))[0] == "unsupported"
+
+
 def raised_under(strategy: Any, **options: Any) -> tuple[str, str]:
     """How a step ends of batch normalisation and a layer of float64, under a strategy on two devices."""
     import keras

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.ending import OF_INPUT, classify
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ ASSERTED = re.compile(r"assertion failed: \[(.*?)\] \[(.*?)\].*", re.DOTALL)
 """How TensorFlow says what an assertion says, and of which value."""
 LONGEST = 300
 """Characters of what is told."""
-OF_INPUT = re.compile("GetNext|__wrapped__(Decode|Reshape|EnsureShape)")
-"""What the text of an error has that reading or decoding an example raised: how every iterator's op is called, and
-those that decode outside one."""
 
 
 def records(files: Sequence[str], compression: str = "", at_once: int = 1, in_order: bool = True) -> "tf.data.Dataset":
