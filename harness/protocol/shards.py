@@ -5,7 +5,9 @@ Whoever writes a data set's files into a folder, `prepare` or a run for its tria
 
 import datetime
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,11 +16,13 @@ from pydantic import BaseModel, ValidationError
 from harness.errors import StorageError
 from harness.files import read_whole
 from harness.protocol.preparing import ShardPlan
-from harness.record.files import replace_file, to_json
+from harness.record.files import UNFINISHED, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Preparation, Shard, WrittenShard, side_file
 from harness.version import __version__
 
 LARGEST = 2**24
+HALF = re.compile(r"\.\d{5}-of-\d{5}\.tfrecord(\.gz|\.zlib)?\.\d+\.part")
+"""The name of a file that a process is writing."""
 
 _Kept = TypeVar("_Kept", bound=BaseModel)
 
@@ -61,6 +65,12 @@ def _digest(file: Path) -> str | None:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def unfinished(target: Path) -> list[Path]:
+    """The files that processes which were killed have left half-written, by the names that they give them."""
+    named = (path for path in target.iterdir() if HALF.fullmatch(path.name) or fnmatch(path.name, UNFINISHED))
+    return [path for path in named if path.is_file() and not path.is_symlink()]
 
 
 def written_file(target: Path, file: str) -> WrittenShard:

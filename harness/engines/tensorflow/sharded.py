@@ -21,7 +21,7 @@ from harness.engines.tensorflow.data.store import TELL, locked, not_prepared, un
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
 from harness.engines.tensorflow.preparing import describe, write_group
 from harness.errors import HarnessError, StorageError, Unsupported, UsageError
-from harness.protocol.shards import preparation_of, seal, shards_of, whole_files, written_file
+from harness.protocol.shards import preparation_of, seal, shards_of, unfinished, whole_files, written_file
 from harness.record.tfrecords import FEATURES, Features
 from harness.spec.work import Cell, DataFiles
 from harness.visible import plural
@@ -114,7 +114,7 @@ def _make_files(origin: Source, data_dir: Path, files: DataFiles) -> None:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             (folder / STATE).write_text(state, encoding="utf-8")
-        for left in folder.glob(".*.part"):
+        for left in unfinished(folder):
             left.unlink()
         _write_missing(origin, data_dir, folder, files)
 

@@ -6,10 +6,12 @@ from pydantic import BaseModel
 
 from harness.errors import UsageError
 from harness.protocol.preparing import Described
-from harness.protocol.shards import kept_at
+from harness.protocol.shards import kept_at, unfinished
 from harness.record.files import LOCK_NAME
 from harness.record.tfrecords import FEATURES, Features
 from harness.run.preparing.asked import AskedFiles
+from harness.spec.axes import is_own_code
+from harness.spec.calls import own_text
 
 SHARDS = 16
 """Files where nobody says how many, or one an example where there are fewer."""
@@ -59,15 +61,23 @@ def check_target(target: Path) -> None:
     known = kept_at(target / FEATURES, Features)
     if (target / PLAN).exists() or (known is not None and known.preparation is not None):
         return
-    if others := [path.name for path in target.iterdir() if path.name != LOCK_NAME]:
+    begun = {LOCK_NAME, *(path.name for path in unfinished(target))}  # by one that was killed before it had a plan
+    if others := [path.name for path in target.iterdir() if path.name not in begun]:
         raise UsageError(
             f"target: '{target}' has files that prepare has not made, such as '{min(others)}'; name a new folder"
         )
 
 
+def one_spelling(source: str) -> str:
+    """The source's name, with parameters of the user's own function in the order of theirs; UsageError where one is no
+    number."""
+    return own_text("source", source) if is_own_code(source) else source
+
+
 def _difference(there: PreparePlan, asked: PreparePlan) -> str:
     """The first key in which two plans differ, and how."""
     names = {"count": "shards"}
+    there = there.model_copy(update={"source": one_spelling(there.source)})  # as it was given to an earlier version
     for key in ("source", "count", *Features.model_fields):
         one, other = getattr(there, key), getattr(asked, key)
         if one != other:

@@ -8,17 +8,18 @@ import contextlib
 import importlib.util
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import HarnessError, StorageError, UsageError, not_one_of
 from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
-from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, whole_files, written_file
-from harness.record.files import UNFINISHED, FolderLock, replace_file, to_json
+from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, unfinished, whole_files, written_file
+from harness.record.files import FolderLock, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, PreparePlan, check_target, plan_for
+from harness.run.preparing.plan import PLAN, PreparePlan, check_target, one_spelling, plan_for
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
 from harness.trial.engines import catalogue_of
@@ -30,6 +31,7 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
     Raises UsageError for what cannot be asked, StorageError where the target takes no files, and Interrupted.
     """
     _check(asked)
+    asked = replace(asked, source=one_spelling(asked.source))
     with (
         _locked(asked.target),
         contextlib.closing(_scratch()) as scratch,
@@ -42,6 +44,8 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
 def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
     with _storage(asked.target):
         check_target(asked.target)
+        for left in unfinished(asked.target):
+            left.unlink()
     before = kept_at(asked.target / FEATURES, Features)
     began, own = time.monotonic(), time.process_time()
     if before is None:
@@ -102,15 +106,12 @@ def _storage(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """The target is made, and is this call's alone. What a killed one has left half-written is removed."""
+    """The target is made, and is this call's alone."""
     with _storage(target):
         new = not target.exists()
         target.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(target)
     try:
-        with _storage(target):
-            for left in (*target.glob(".*.part"), *target.glob(UNFINISHED)):
-                left.unlink()
         yield
     finally:
         lock.release()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -81,12 +82,12 @@ class Writers:
         groups = [tuple(missing[bounds[k] : bounds[k + 1]]) for k in range(count)]
         features = Features(**plan.model_dump(include=set(Features.model_fields)))
         sets = [(group,) for group in groups] if self._asked.by == "local" else [tuple(groups)]
-        waiting = [one.file for one in missing]
+        waiting = [deque(one.file for one in group) for group in groups]
 
         def look() -> None:
-            for file in list(waiting):
-                if (shard := kept_at(side_file(self._asked.target, file), WrittenShard)) is not None:
-                    waiting.remove(file)
+            for files in waiting:  # each group is written in its order: only its next file is looked for
+                while files and (shard := kept_at(side_file(self._asked.target, files[0]), WrittenShard)) is not None:
+                    files.popleft()
                     listener.file(shard)
                     keep_cost()
 
@@ -95,7 +96,7 @@ class Writers:
             orders = [self._order("write").model_copy(update={**of_all, "groups": groups}) for groups in sets]
             self._wait([self._send(place, order) for place, order in enumerate(orders)], look)
         except HarnessError as error:
-            done = f"{plan.count - len(waiting)} of {plural(plan.count, 'file')} are whole"
+            done = f"{plan.count - sum(map(len, waiting))} of {plural(plan.count, 'file')} are whole"
             raise type(error)(f"{error}; {done}, and the same command goes on from there") from None
 
     def _order(self, do: Literal["import", "describe", "write", "compare"]) -> PrepareOrder:
@@ -121,7 +122,7 @@ class Writers:
 
     def _start(self) -> "subprocess.Popen[bytes]":
         log = self._log.fileno()
-        variables = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1", **os.environ}
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
         command = [sys.executable, "-m", "harness.trial.writing", str(os.getpid())]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=variables, start_new_session=True

@@ -15,9 +15,13 @@ from harness.errors import HarnessError, UsageError
 from harness.protocol.preparing import Described, ReadingCompared, ShardPlan
 from harness.record.files import _new_file_beside
 from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.run.interrupts import Interrupts
+from harness.run.preparing import prepare as preparing
+from harness.run.preparing import processes
 from harness.run.preparing.asked import AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, check_target
-from harness.run.preparing.prepare import _locked, _prepare
+from harness.run.preparing.plan import PLAN, PreparePlan
+from harness.run.preparing.prepare import _locked, _prepare, prepare
+from harness.run.preparing.processes import Writers
 
 
 def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a_users_file_is_not(
@@ -25,13 +29,28 @@ def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a
 ) -> None:
     _, descriptor = _new_file_beside(tmp_path / PLAN)
     os.close(descriptor)
+    (tmp_path / ".00001-of-00004.tfrecord.gz.4711.part").touch()
     with _locked(tmp_path):
-        check_target(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / ".theirs.tmp").touch()
-    with _locked(tmp_path), pytest.raises(UsageError, match=r"has files that prepare has not made, .*'\.theirs\.tmp'"):
-        check_target(tmp_path)
-    assert (tmp_path / ".theirs.tmp").exists()
+        called(tmp_path, most=4)
+    assert {path.name for path in tmp_path.glob(".*")} == set()
+    mine = (".movie.part", ".00001-of-00004.tfrecord.part", ".theirs.tmp")
+    for name in mine:
+        (tmp_path / name).touch()
+    (linked := tmp_path / f".{'0' * 16}.tmp").symlink_to(tmp_path / mine[0])
+    with _locked(tmp_path):
+        called(tmp_path, most=4)
+    assert {path.name for path in tmp_path.glob(".*")} == {*mine, linked.name}
+
+
+def test_a_folder_of_somebody_elses_is_refused_and_no_file_of_it_is_gone(tmp_path: Path) -> None:
+    _, descriptor = _new_file_beside(tmp_path / PLAN)
+    os.close(descriptor)
+    for name in (".theirs.tmp", ".movie.part", ".00001-of-00004.tfrecord.4711.part"):
+        (tmp_path / name).touch()
+    before = {path.name for path in tmp_path.iterdir()}
+    with _locked(tmp_path), pytest.raises(UsageError, match=r"has files that prepare has not made, .*'\.movie\.part'"):
+        called(tmp_path, most=4)
+    assert {path.name for path in tmp_path.iterdir()} == before
 
 
 class Played:
@@ -41,6 +60,9 @@ class Played:
         self._target, self._most, self._state, self._used = target, most, state, 0.0
 
     def warm_up(self) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     def cpu_s(self) -> float:
@@ -66,10 +88,65 @@ class Played:
             keep_cost()
 
 
-def called(target: Path, most: int, state: str = "as ever") -> Features:
+def called(target: Path, most: int, state: str = "as ever", source: str = "my:examples") -> Features:
     """What a call comes to that writes four files, unless it breaks at the `most`th."""
     played: Any = Played(target, most, state)
-    return _prepare(AskedFiles("my:examples", target, target, shards=4), played, FilesListener())[0]
+    return _prepare(AskedFiles(source, target, target, shards=4), played, FilesListener())[0]
+
+
+def test_a_function_with_its_parameters_in_another_order_is_the_same_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called(tmp_path, most=4, source="my:examples(b=2,a=1)")  # as an earlier version has kept it
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(preparing, "Writers", lambda *_: Played(tmp_path, 4))
+    for source in ("my:examples(b=2, a=1)", "my:examples(a=1,b=2)"):
+        _, written = prepare(AskedFiles(source, tmp_path, tmp_path), FilesListener())
+        assert not written
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    with pytest.raises(UsageError, match=r"its source is my:examples\(a=1,b=2\), and my:examples\(a=1,b=3\) is asked"):
+        prepare(AskedFiles("my:examples(b=3,a=1)", tmp_path, tmp_path), FilesListener())
+
+
+def asked_by(target: Path, count: int) -> Writers:
+    """Writers of so many files that have two processes."""
+    return Writers(AskedFiles("my:examples", target, target, shards=count, processes=2), target, Interrupts())
+
+
+def test_files_that_are_waited_for_are_looked_for_by_the_next_of_each_process_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def kept(path: Path, _: Any) -> WrittenShard | None:
+        opened.append(path.name)
+        one = WrittenShard(file=path.name, examples=1, bytes=1, sha256="", bytes_in=1)
+        return one if path.name in (".0.json", ".1.json", ".50.json") else None
+
+    found: list[str] = []
+    of = FilesListener()
+    monkeypatch.setattr(of, "file", lambda shard: found.append(shard.file))
+    monkeypatch.setattr(processes, "kept_at", kept)
+    writers: Any = asked_by(tmp_path, 100)
+    monkeypatch.setattr(writers, "_send", lambda *_: 0)
+    monkeypatch.setattr(writers, "_wait", lambda _, look: (look(), look()))
+    feature = Feature(feature="input", encoding="int64", shape=[3])
+    plan = PreparePlan(
+        input=feature, target=feature.model_copy(update={"feature": "y"}), source="my:examples", count=100
+    )
+    writers.write(plan, [ShardPlan(file=str(k), first=k, examples=1) for k in range(100)], of, lambda: None)
+    assert found == [".0.json", ".1.json", ".50.json"]
+    assert opened == [".0.json", ".1.json", ".2.json", ".50.json", ".51.json", ".2.json", ".51.json"]
+
+
+def test_no_process_that_writes_files_takes_a_card_that_the_user_has_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[dict[str, str]] = []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, env, **__: started.append(env))
+    asked_by(tmp_path, 1)._start()
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == ["-1"]
 
 
 @pytest.mark.parametrize("whole", [2, 4])

@@ -73,7 +73,12 @@ class TfrecordSource(Source):
 
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The image, or the tensor of its bytes."""
-        return _unpacked(self.features.input, x) if self.encoded else x
+        return self._input(x) if self.encoded else x
+
+    def _input(self, value: "tf.Tensor") -> "tf.Tensor":
+        """What a parsed feature holds; of text whole tokens, which there are."""
+        of, tokens = self.features.input, self.features.vocabulary if self.gives == "text" else 0
+        return _in_range(_unpacked(of, value), tokens, f"{of.feature} has a token that is not")
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What goes wrong with an example names the file where it is one's fault."""
@@ -99,10 +104,11 @@ class TfrecordSource(Source):
             example = tf.io.parse_single_example(record, form)
             x = example[features.input.feature]
             if not self.encoded:
-                x = _unpacked(features.input, x)
+                x = self._input(x)
             if features.target is None:
                 return x, tf.zeros([], tf.int64)
-            return x, _in_range(_unpacked(features.target, example[features.target.feature]), features)
+            target = _unpacked(features.target, example[features.target.feature])
+            return x, _in_range(target, features.classes, f"{features.target.feature} is no class")
 
         return records([str(file) for file in self.files], self._compression, files, in_order).map(parsed)
 
@@ -137,16 +143,17 @@ def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
     return tf.reshape(tf.io.decode_raw(value, kind), of.shape)
 
 
-def _in_range(target: "tf.Tensor", features: Features) -> "tf.Tensor":
-    """A class as it is; reading one that there is not is an error."""
+def _in_range(values: "tf.Tensor", count: int, told: str) -> "tf.Tensor":
+    """Classes or tokens as they are; reading one that is not below `count`, where that is known, is an error."""
     import tensorflow as tf
 
-    if not features.classes or features.target is None:
-        return target
-    classes = tf.cast(features.classes, target.dtype)
-    told = f"{features.target.feature} is no class from 0 to {features.classes - 1}:"
-    with tf.control_dependencies([tf.debugging.Assert((target >= 0) & (target < classes), [told, target])]):
-        return tf.identity(target)
+    if not count or values.dtype.max < count:
+        return values
+    least, largest = tf.reduce_min(values), tf.reduce_max(values)
+    right = (least >= 0) & (largest < tf.cast(count, values.dtype))
+    wrong = tf.where(least < 0, least, largest)
+    with tf.control_dependencies([tf.debugging.Assert(right, [f"{told} from 0 to {count - 1}:", wrong])]):
+        return tf.identity(values)
 
 
 def matching(pattern: str) -> list[Path]:

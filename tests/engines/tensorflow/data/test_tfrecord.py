@@ -194,6 +194,7 @@ def test_a_file_that_is_cut_short_is_named_with_how_much_of_it_is_whole(images: 
         ({**ROWS, "input": {"feature": "pixels", "encoding": "image", "shape": [None, None, 3]}}, "[Uu]nknown image"),
         ({**ROWS, "input": {"feature": "pixels", "encoding": "raw", "shape": [2, 2, 1]}}, "12 values, but the"),
         ({**ROWS, "classes": 3}, "read: label is no class from 0 to 2: 3; expected"),
+        ({**TOKENS, "vocabulary": 5}, "read: tokens has a token that is not from 0 to 4: 5; expected"),
     ],
 )
 def test_features_that_do_not_fit_are_told_in_one_line(
