@@ -11,6 +11,8 @@ from harness.run.preparing.asked import FilesListener
 from harness.run.progress.base import duration, say_line
 from harness.visible import one_line, plural
 
+READ_S = 10.0
+"""So often it is told how many examples have been read."""
 LEAST_S = 0.5
 """No speed is told of files that took less together: whole ones are looked for ten times a second."""
 
@@ -23,6 +25,13 @@ class FileLines(FilesListener):
         self._files = self._done = 0
         self._ended: list[tuple[float, int]] = []
         """When files were whole, and their examples."""
+        self._read_at = time.monotonic()
+
+    def read(self, examples: int) -> None:
+        """Say so now and then."""
+        if examples and time.monotonic() - self._read_at >= READ_S:
+            self._read_at = time.monotonic()
+            self.said(f"{plural(examples, 'example')} read so far, to know how many there are and which")
 
     def begun(self, examples: int, files: int, whole: int) -> None:
         """Say what there is to do."""

@@ -52,6 +52,12 @@ ProcessCount = Annotated[
 DataFolder = Annotated[
     str, typer.Option("--data-dir", metavar="DIR", help="Where sources keep what they download or make.")
 ]
+MostSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="The most that a process may take for one example. Default: 120."
+    ),
+]
 Quietly = Annotated[bool, typer.Option("--quiet", help="Say the end only.")]
 
 
@@ -63,6 +69,7 @@ def command(
     by: WayName = "local",
     processes: ProcessCount = None,
     data_dir: DataFolder = "",
+    timeout: MostSeconds = None,
     quiet: Quietly = False,
     json_out: AsJson = False,
 ) -> int:
@@ -72,15 +79,17 @@ def command(
     from harness.run.preparing.asked import AskedFiles
     from harness.run.preparing.prepare import prepare
     from harness.run.request import data_dir_of
-    from harness.spec.sweep import Sweep
+    from harness.spec import sweep_from
 
     for flag, given, known in (("--with", by, WAYS), ("--compression", compression, COMPRESSIONS)):
         if given not in known:
             raise not_one_of(flag, given, known)
-    folder = data_dir_of(Sweep(data_dir=data_dir))
+    of = sweep_from({"data_dir": data_dir} | ({} if timeout is None else {"timeout": timeout}))
     asked: dict[str, Any] = {"compression": compression, "by": by, "processes": processes or usable_cores()}
     told = _listener(quiet or json_out)
-    features, written = prepare(AskedFiles(source, target, folder, shards, **asked), told)
+    features, written = prepare(
+        AskedFiles(source, target, data_dir_of(of), shards, timeout_s=of.timeout, **asked), told
+    )
     if json_out:
         print(json_text({"path": str(target), **features.model_dump(mode="json")}), end="")
     else:

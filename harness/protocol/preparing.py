@@ -8,6 +8,9 @@ from harness.record.tfrecords import Features, ReadingSpeed
 ANSWER, FAULT = "answer-{}.json", "fault.txt"
 """Names in an order's scratch folder: what was asked for, by the order's number, or in one line why it could not be
 had."""
+SIGN = "sign-{}-{}"
+"""There, too, by the order's number and that of the process: how many examples it has read, written anew while it goes
+on, from the first on."""
 
 
 class ShardPlan(Message):

@@ -1,6 +1,7 @@
 """A process of `prepare`: writes TFRecord files itself, or has Dask or Apache Beam start others that do."""
 
 import contextlib
+import functools
 import os
 import shlex
 import sys
@@ -13,9 +14,10 @@ from typing import cast
 import psutil
 
 from harness.errors import HarnessError
-from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, Preparer
+from harness.protocol.preparing import ANSWER, FAULT, SIGN, PrepareOrder, Preparer
 from harness.trial.engines import DEFAULT, engine_of
 from harness.trial.parent import die_with_parent
+from harness.trial.sign_of_life import sign_of_life
 
 LOOK_S = 0.2
 WAITS_FOR_WORKER = "run_worker"
@@ -28,6 +30,7 @@ def carry_out(text: str) -> None:
     Raises the HarnessError too, so that who called this process stops the others.
     """
     order = PrepareOrder.model_validate_json(text)
+    sign_of_life.tell_by(functools.partial(_sign, Path(order.scratch) / SIGN.format(order.number, os.getpid())))
     with _fault_kept(Path(order.scratch)):
         answer = cast(Preparer, engine_of(DEFAULT)).prepare_files(order)
         if answer is not None:
@@ -48,6 +51,11 @@ def carry_out_for_another(text: str, driver: int) -> None:
 
     threading.Thread(target=watch, daemon=True).start()
     carry_out(text)
+
+
+def _sign(path: Path, done: int) -> None:
+    with contextlib.suppress(OSError):  # a full disk, which is told by who writes files
+        path.write_text(str(done), encoding="utf-8")
 
 
 def _answer(order: PrepareOrder, text: str = "null") -> None:

@@ -70,6 +70,16 @@ def test_whether_it_pays_is_told_only_where_all_turns_of_one_were_faster(
     assert verdict.startswith(says)
 
 
+def test_how_many_examples_were_read_to_count_them_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, out = [0.0], io.StringIO()
+    monkeypatch.setattr("harness.cli._preparing.time.monotonic", lambda: now[0])
+    lines = FileLines(out)
+    for now[0], examples in ((1.0, 5), (11.0, 1200), (15.0, 1300), (30.0, 2500)):
+        lines.read(examples)
+    told = [f"{read} examples read so far, to know how many there are and which\n" for read in ("1,200", "2,500")]
+    assert out.getvalue() == "".join(told)
+
+
 def test_in_a_pipe_each_file_is_a_line_without_control_characters() -> None:
     out = io.StringIO()
     lines = FileLines(out)

@@ -34,6 +34,21 @@ def test_the_parent_is_told_now_and_then_however_often_it_could_be(monkeypatch: 
         ours.receive_line()
 
 
+def test_who_counts_is_told_how_many_pieces_are_done_and_at_once_of_something_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, told = [100.0], list[int]()
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    sign_of_life = SignOfLife()
+    for count in range(2):
+        sign_of_life.tell_by(told.append)
+        sign_of_life(10 * count)
+        sign_of_life(10 * count + 1)
+    now[0] += 2
+    sign_of_life(12)
+    assert told == [0, 10, 12]
+
+
 def test_each_update_of_a_reference_in_numpy_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     signs: list[bool] = []
     monkeypatch.setattr("harness.trial.same_work.reference.sign_of_life", lambda: signs.append(True))

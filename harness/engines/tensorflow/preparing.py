@@ -18,6 +18,7 @@ from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.files import replace_file, to_json
 from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -69,6 +70,7 @@ def describe(source: Source, data_dir: Path) -> Described:
             "which gives examples one by one"
         )
     source.prepare(data_dir)
+    sign_of_life()
     info, dataset = source.info(data_dir), source.examples(data_dir)
     x, y = dataset.element_spec
     fixed = (isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in (x, y))
@@ -141,6 +143,7 @@ def write_group(source: Source, data_dir: Path, target: Path, features: Features
         while position < plan.first:  # of files that are whole already
             next(examples)
             position += 1
+            sign_of_life(position)
         _write_file(target, features, plan, examples, source)
         position += plan.examples
 
@@ -158,6 +161,7 @@ def _write_file(target: Path, features: Features, plan: ShardPlan, examples: Ite
                 record, size = encode(number, *next(examples))
                 out.write(record)
                 taken += size
+                sign_of_life(number + 1)
         digest, size = _on_disk(part)
         part.replace(target / plan.file)
         shard = WrittenShard(file=plan.file, examples=plan.examples, bytes=size, sha256=digest, bytes_in=taken)

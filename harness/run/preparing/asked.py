@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness.record.tfrecords import WrittenShard
 from harness.spec.axes import FileCompression
+from harness.spec.sweep import Sweep
 
 RunBy = Literal["local", "dask", "beam"]
 NEEDS = {"dask": "dask", "beam": "apache_beam"}
@@ -23,10 +24,15 @@ class AskedFiles:
     compression: FileCompression = "none"
     by: RunBy = "local"
     processes: int = 1
+    timeout_s: float = Sweep.model_fields["timeout"].default
+    """The most that a process may take for one example."""
 
 
 class FilesListener:
     """Is told; this one says nothing."""
+
+    def read(self, examples: int) -> None:
+        """So many have been read of the source, before it is known how many there are."""
 
     def begun(self, examples: int, files: int, whole: int) -> None:
         """Examples and files in all, and how many files were whole already."""

@@ -50,7 +50,7 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
     began, own = time.monotonic(), time.process_time()
     if before is None:
         work.warm_up()
-    described = Described.model_validate_json(work.answer("describe"))
+    described = Described.model_validate_json(work.answer("describe", listener.read))
     plan = plan_for(asked, described)
     shards = shards_of(plan, plan.count)
     whole = whole_files(asked.target, shards, listener.said)

@@ -16,9 +16,10 @@ import psutil
 
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import read_end
-from harness.protocol.preparing import ANSWER, FAULT, PrepareOrder, ShardPlan
+from harness.protocol.preparing import ANSWER, FAULT, SIGN, PrepareOrder, ShardPlan
 from harness.protocol.shards import kept_at
 from harness.record.tfrecords import Features, WrittenShard, side_file
+from harness.run.data import PREPARE_LIMIT_S
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import SHARDS, PreparePlan
@@ -26,6 +27,32 @@ from harness.visible import plural
 
 LOOK_S = 0.1
 LOG = "log.txt"
+
+
+class _Watch:
+    """What is heard of the processes that carry out an order."""
+
+    def __init__(self, scratch: Path, number: int) -> None:
+        self.number, self.done = number, 0
+        self._scratch, self._since = scratch, time.monotonic()
+        self.signed = 0
+        """When one has last told how far it is, as its file tells; 0 is not yet."""
+
+    def news(self) -> bool:
+        """Whether one has got further since this was asked last."""
+        before = self.signed
+        for sign in self._scratch.glob(SIGN.format(self.number, "*")):
+            if (at := sign.stat().st_mtime_ns) > self.signed:
+                self.signed = at
+                with contextlib.suppress(ValueError):  # half-written
+                    self.done = int(sign.read_text(encoding="utf-8"))
+        if self.signed > before:
+            self._since = time.monotonic()
+        return self.signed > before
+
+    def silent_s(self) -> float:
+        """Seconds without news."""
+        return time.monotonic() - self._since
 
 
 class Writers:
@@ -64,10 +91,10 @@ class Writers:
                 used += sum(sum(child.cpu_times()[:4]) for child in first.children(recursive=True))
         return used
 
-    def answer(self, do: Literal["describe", "compare"]) -> bytes:
-        """What the first process answers."""
+    def answer(self, do: Literal["describe", "compare"], read: Callable[[int], None] = lambda _: None) -> bytes:
+        """What the first process answers; `read` is told now and then how many examples it has read."""
         number = self._send(0, self._order(do))
-        self._wait([number], lambda: None)
+        self._wait([number], lambda: None, read)
         return self._path_of(number).read_bytes()
 
     def write(
@@ -131,10 +158,22 @@ class Writers:
     def _path_of(self, number: int) -> Path:
         return self._scratch / ANSWER.format(number)
 
-    def _wait(self, numbers: Sequence[int], look: Callable[[], None]) -> None:
-        """Until the orders of these numbers are carried out; the fault of a process that has ended is raised."""
-        while not all(self._path_of(number).exists() for number in numbers):
+    def _wait(
+        self, numbers: Sequence[int], look: Callable[[], None], read: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Until the orders of these numbers are carried out; the fault of a process that has ended is raised, and that
+        one gets no further."""
+        watches = [_Watch(self._scratch, number) for number in numbers]
+        while waited_for := [one for one in watches if not self._path_of(one.number).exists()]:
             look()
+            for one in waited_for:
+                if one.news():
+                    read(one.done)
+                elif one.silent_s() > (limit := self._asked.timeout_s if one.signed else PREPARE_LIMIT_S):
+                    raise UsageError(
+                        f"source: '{self._asked.source}' has given no further example within {limit:g} s; mend it, or "
+                        "allow more seconds by --timeout"
+                    )
             self._interrupts.check()
             if ended := [process for process in self._processes if process.poll() is not None]:
                 raise self._fault(ended[0].returncode)

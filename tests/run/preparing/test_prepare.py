@@ -7,14 +7,16 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from harness.protocol.preparing import Described, ReadingCompared, ShardPlan
+from harness.protocol.preparing import SIGN, Described, ReadingCompared, ShardPlan
 from harness.record.files import _new_file_beside
 from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.run.data import PREPARE_LIMIT_S
 from harness.run.interrupts import Interrupts
 from harness.run.preparing import prepare as preparing
 from harness.run.preparing import processes
@@ -22,6 +24,7 @@ from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, PreparePlan
 from harness.run.preparing.prepare import _locked, _prepare, prepare
 from harness.run.preparing.processes import Writers
+from tests.preloaded import handed_in
 
 
 def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a_users_file_is_not(
@@ -68,7 +71,7 @@ class Played:
     def cpu_s(self) -> float:
         return self._used
 
-    def answer(self, do: str) -> str:
+    def answer(self, do: str, _: Any = None) -> str:
         if do == "compare":
             speed = ReadingSpeed(examples=1, examples_per_s=[1.0])
             return ReadingCompared(source=speed, files=speed).model_dump_json()
@@ -137,6 +140,53 @@ def test_files_that_are_waited_for_are_looked_for_by_the_next_of_each_process_al
     writers.write(plan, [ShardPlan(file=str(k), first=k, examples=1) for k in range(100)], of, lambda: None)
     assert found == [".0.json", ".1.json", ".50.json"]
     assert opened == [".0.json", ".1.json", ".2.json", ".50.json", ".51.json", ".2.json", ".51.json"]
+
+
+def test_it_is_told_how_many_examples_were_read_and_a_process_that_reads_no_further_ends_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, read = [0.0], list[int]()
+    signs = iter([(1.0, 3), (90.0, 4), (200.0, 900), (321.0, None)])
+
+    def passes(_: float) -> None:
+        now[0], done = next(signs)
+        if done is not None:
+            sign = tmp_path / SIGN.format(0, 4711)
+            sign.write_text(str(done))
+            os.utime(sign, ns=(done, done))
+
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=passes))
+    writers: Any = asked_by(tmp_path, 1)
+    monkeypatch.setattr(writers, "_send", lambda *_: 0)
+    with pytest.raises(UsageError) as raised:
+        writers.answer("describe", read.append)
+    assert read == [3, 4, 900]
+    assert str(raised.value) == (
+        "source: 'my:examples' has given no further example within 120 s; mend it, or allow more seconds by --timeout"
+    )
+
+
+def test_a_source_that_gives_no_example_yet_may_take_as_long_as_a_sweep_allows_for_making_data_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    now = SimpleNamespace(monotonic=lambda: (PREPARE_LIMIT_S - 1) * len(slept), sleep=slept.append)
+    monkeypatch.setattr(processes, "time", now)
+    writers: Any = asked_by(tmp_path, 1)
+    monkeypatch.setattr(writers, "_send", lambda *_: 0)
+    with pytest.raises(UsageError, match="within 3600 s"):
+        writers.answer("describe")
+    assert len(slept) == 2
+
+
+@pytest.mark.slow
+def test_a_function_that_sleeps_at_an_example_ends_in_one_line(tmp_path: Path) -> None:
+    hangs = AskedFiles("tests.engines.tensorflow.own_inputs:hangs", tmp_path / "files", tmp_path, timeout_s=2.0)
+    began = time.monotonic()
+    with handed_in(), pytest.raises(UsageError, match="has given no further example within 2 s; mend it, or allow"):
+        prepare(hangs, FilesListener())
+    assert time.monotonic() - began < 100
+    assert not (tmp_path / "files").exists()
 
 
 def test_no_process_that_writes_files_takes_a_card_that_the_user_has_named(

@@ -12,6 +12,7 @@ from harness.engines.tensorflow.data.images import FLOATS, type_for
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes
 from harness.engines.tensorflow.workloads.shapes import input_types
 from harness.errors import Unsupported
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import keras
@@ -61,6 +62,7 @@ def state_of_pass(examples: "tf.data.Dataset") -> tuple[str, int]:
         for part in example:
             digest.update(part if isinstance(part, bytes) else part.tobytes())
         count += 1
+        sign_of_life(count)
     return digest.hexdigest(), count
 
 
