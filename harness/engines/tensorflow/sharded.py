@@ -1,12 +1,13 @@
 """Data that a run writes into TFRecord files before its first trial, because a cell asks for `shards`.
 
 They are the files that `prepare` writes of the same source, byte for byte, and lie where the machine's prepared data
-are, a folder for each source, number and compression. What is whole there is never written again, unless the source has
-other examples than then.
+are, a folder for each source, number, compression and state of the source. What is whole there is never written again.
+Files of an earlier state stay while a trial reads them.
 """
 
 import contextlib
 import copy
+import fcntl
 import hashlib
 import re
 import shutil
@@ -21,8 +22,10 @@ from harness.engines.tensorflow.data.store import TELL, locked, not_prepared, un
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
 from harness.engines.tensorflow.preparing import describe, write_group
 from harness.errors import HarnessError, StorageError, Unsupported, UsageError
+from harness.protocol.preparing import Described
 from harness.protocol.shards import preparation_of, seal, shards_of, unfinished, whole_files, written_file
-from harness.record.tfrecords import FEATURES, Features
+from harness.record.files import replace_file
+from harness.record.tfrecords import FEATURES
 from harness.spec.work import Cell, DataFiles
 from harness.visible import plural
 
@@ -30,17 +33,18 @@ if TYPE_CHECKING:
     import keras
 
 FOLDER = "shards"
-STATE = "source.txt"
-"""In a data set's folder: what the source's examples were (`Source.state`) when its files were begun."""
-FORMAT = "1"
-"""Of what is in a file: another one has all files written anew."""
+READERS = "readers.lock"
+"""In a data set's folder: shared by who reads its files, and alone of who removes them."""
 
 
 class WrittenSource(TfrecordSource):
     """The examples of `origin` in its order, read from the files that a run has written of them."""
 
     def __init__(self, origin: Source, folder: Path) -> None:
-        """HarnessError where the files are not there."""
+        """HarnessError where the files are not there; they stay for as long as this object does."""
+        with contextlib.suppress(OSError):
+            self._readers = (folder / READERS).open("rb")
+            fcntl.flock(self._readers, fcntl.LOCK_SH)
         if not (folder / FEATURES).is_file():
             raise not_prepared(origin.name, folder)
         super().__init__(str(folder))
@@ -97,39 +101,58 @@ def make_ready(cell: Cell, data_dir: Path) -> None:
 
 
 def folder_of(origin: Source, data_dir: Path, files: DataFiles) -> Path:
-    """Where the files of a source lie."""
+    """Where the files of a source lie; HarnessError where a run has yet to write them."""
+    place = _place(origin, data_dir, files)
+    try:
+        return place.parent / _newest(place).read_text(encoding="utf-8")
+    except OSError:
+        raise not_prepared(origin.name, place) from None
+
+
+def _place(origin: Source, data_dir: Path, files: DataFiles) -> Path:
+    """How the folders of the states of a source begin."""
     readable = re.sub(r"\W+", "_", origin.name)[:40]
-    digest = hashlib.sha256(origin.place.encode()).hexdigest()[:8]
-    return data_dir / FOLDER / f"{readable}-{digest}" / f"{files.shards}-{files.compression}"
+    return data_dir / FOLDER / f"{readable}-{_short(origin.place)}" / f"{files.shards}-{files.compression}"
+
+
+def _newest(place: Path) -> Path:
+    """The file with the name of the folder of the newest state."""
+    return place.with_name(f"{place.name}.txt")
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _make_files(origin: Source, data_dir: Path, files: DataFiles) -> None:
     import tensorflow as tf
 
-    folder = folder_of(origin, data_dir, files)
-    name = "-".join((FOLDER, folder.parent.name, folder.name))
+    place = _place(origin, data_dir, files)
+    name = "-".join((FOLDER, place.parent.name, place.name))
     with locked(data_dir, name), _told(data_dir), tf.device("CPU:0"), origin.reading():
-        state = f"{FORMAT} {origin.state(data_dir)}"
-        if _state_in(folder) != state:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            (folder / STATE).write_text(state, encoding="utf-8")
+        described = _described(origin, data_dir, files)
+        folder = place.with_name(f"{place.name}-{_short(described.state)}")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / READERS).touch()
         for left in unfinished(folder):
             left.unlink()
-        _write_missing(origin, data_dir, folder, files)
+        _write_missing(origin, data_dir, folder, described, files)
+        replace_file(_newest(place), folder.name.encode())
+        for other in set(place.parent.glob(f"{place.name}-*")) - {folder}:
+            _remove_unread(other)
 
 
-def _state_in(folder: Path) -> str | None:
-    try:
-        return (folder / STATE).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None
+def _remove_unread(folder: Path) -> None:
+    """Remove the files of an earlier state, where no trial reads them."""
+    with contextlib.suppress(OSError), (folder / READERS).open("ab") as readers:
+        fcntl.flock(readers, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
 
 
-def _write_missing(origin: Source, data_dir: Path, folder: Path, files: DataFiles) -> None:
+def _write_missing(origin: Source, data_dir: Path, folder: Path, of: Described, files: DataFiles) -> None:
     """Write what of the files is not whole, and say what that took; nothing where all are."""
     began, own = time.monotonic(), time.process_time()
-    described = _described(origin, data_dir, files)
+    described = of.features
     plans = shards_of(described, files.shards)
     whole = whole_files(folder, plans, TELL.get())
     missing = [one for one in plans if one.file not in whole]
@@ -138,21 +161,22 @@ def _write_missing(origin: Source, data_dir: Path, folder: Path, files: DataFile
     write_group(origin, data_dir, folder, described, missing)
     written = [written_file(folder, one.file) for one in missing]
     cost = time.monotonic() - began, time.process_time() - own
-    how = preparation_of(origin.name, "", written, cost)
+    how = preparation_of(origin.name, of.state, written, cost)
     seal(folder, described, {**whole, **{shard.file: shard for shard in written}}, how, plans)
     took = f"{plural(how.written, 'example')}, {how.bytes_in / 1e6:,.1f} MB, in {how.wall_s:.1f} s"
     TELL.get()(f"'{origin.name}' written into {files.words}, {how.bytes_out / 1e6:,.1f} MB: {took}; '{folder}'")
 
 
-def _described(origin: Source, data_dir: Path, files: DataFiles) -> Features:
+def _described(origin: Source, data_dir: Path, files: DataFiles) -> Described:
     """What the files are to hold; Unsupported where they cannot hold the examples."""
     try:
-        described = describe(origin, data_dir).features
+        described = describe(origin, data_dir)
     except UsageError as error:
         raise Unsupported(f"shards: {str(error).removeprefix('source: ')}") from error
-    if files.shards > (most := described.examples or 0):
+    if files.shards > (most := described.features.examples or 0):
         raise Unsupported(f"shards: given {files.shards}, expected at most {most:,}, one for each example")
-    return described.model_copy(update={"compression": files.compression})
+    features = described.features.model_copy(update={"compression": files.compression})
+    return described.model_copy(update={"features": features})
 
 
 @contextlib.contextmanager

@@ -194,6 +194,36 @@ def test_a_folder_whose_images_have_changed_is_written_anew_and_another_of_the_s
     assert len(told) == 3
 
 
+def test_files_of_an_earlier_state_of_the_source_stay_until_no_trial_reads_them(
+    told: Told, tf: Any, tmp_path: Path
+) -> None:
+    picture = tmp_path / "pictures" / "a" / "0.png"
+    picture.parent.mkdir(parents=True)
+    cell = CELL.model_copy(update={"data": f"folder:{tmp_path / 'pictures'}", "shards": 1})
+
+    def ready(shade: int) -> tuple[Path, int]:
+        picture.write_bytes(tf.io.encode_png(np.full((4, 4, 3), shade, np.uint8)).numpy())
+        os.utime(picture, ns=(shade, shade))
+        make_ready(cell, tmp_path)
+        return folder_of_cell(tmp_path, cell), shade_read(source_of(cell, tmp_path))
+
+    def shade_read(source: Any) -> int:
+        [(x, _)] = source.examples(tmp_path).as_numpy_iterator()
+        return int(source.decoded(x).numpy().max())
+
+    first, read = ready(1)
+    assert read == 1
+    trial = source_of(cell, tmp_path)
+    second, read = ready(2)
+    assert (read, shade_read(trial)) == (2, 1)
+    assert first.is_dir()
+    del trial
+    third, read = ready(3)
+    assert read == 3
+    assert {path for path in third.parent.iterdir() if path.is_dir()} == {third}
+    assert len({first, second, third}) == len(told) == 3
+
+
 def test_a_full_disk_is_one_line_that_names_the_folder(told: Told, tmp_path: Path) -> None:
     cell = CELL.model_copy(update={"data": "photographs:40"})
     with (
