@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from common import interval
 
-from harness.analysis.parts import part_weights
+from harness.analysis.explain import StepPart
+from harness.analysis.parts import PartName, PartWeights, part_weights
 from harness.record.explain import (
     ALONE,
     BARRIER,
@@ -35,6 +36,8 @@ HOLDS = {"wait": "communication"}
 """Parts that are within another, which grows by as much."""
 SECONDS = ("input_stall", "host_delay")
 """Of these so many seconds are planted in a step; of the others it is seen what they take."""
+PASSES = ("device_work", "slow_update")
+"""Of these so many passes of work are planted as by a pilot take the share that is asked for; of all others seconds."""
 EXACT = ("input_stall",)
 """Of these a step becomes longer by the seconds that are planted. After a pause of the host a step is slower itself: in
 a bare loop an empty step of TensorFlow took 135 µs, and 148 to 200 µs after 0.63 ms of Python."""
@@ -140,16 +143,24 @@ class CauseResult:
 
     case: CauseCase
     planted: PartGrowth
-    """What was planted, as a share of the plain step of each block: where that is not EXACT, how much longer the whole
-    step became."""
+    """What was planted, as a share of the plain step of each block; of PASSES what a pilot says that they take."""
+    longer: PartGrowth
+    """How much longer the whole step became."""
     parts: Mapping[str, PartGrowth]
-    missed: PartGrowth
+    off_planted: PartGrowth
     """Growth of the right part less what was planted."""
+    off_longer: PartGrowth
+    """The same less how much longer the whole step became."""
+
+    @property
+    def expected(self) -> PartGrowth:
+        """What the right part is to grow by."""
+        return self.planted if self.case.cause in EXACT else self.longer
 
     @property
     def found(self) -> bool:
-        """Whether the right part grew by what was planted, within its interval."""
-        return self.missed.holds(0.0)
+        """Whether the right part grew beyond doubt, and by what it is to, within its interval."""
+        return self.seen and (self.off_planted if self.case.cause in EXACT else self.off_longer).holds(0.0)
 
     @property
     def seen(self) -> bool:
@@ -158,8 +169,8 @@ class CauseResult:
 
     @property
     def wrong(self) -> list[str]:
-        """Other parts that are named: which grew beyond doubt, and by half of what was planted at least."""
-        named = (name for name, of in self.parts.items() if of.low > 0 and of.value >= self.planted.value / 2)
+        """Other parts that are named: which grew beyond doubt, and by half of what the right one is to at least."""
+        named = (name for name, of in self.parts.items() if of.low > 0 and of.value >= self.expected.value / 2)
         right = (self.case.part, HOLDS.get(self.case.part), "unexplained")
         return [name for name in named if name not in right]
 
@@ -168,17 +179,44 @@ def result_of(case: CauseCase, blocks: Sequence[Times], each: float) -> CauseRes
     """What `blocks` say of a case in which `each` was planted in a step; None of fewer than two blocks."""
     if len(blocks) < 2:
         return None
+    grew: dict[str, list[float]] = {name: [_growth(of, block) for block in blocks] for name, of in _weights(case)}
+    longer = [_growth({WHOLE: 1.0}, block) for block in blocks]
+    planted = [_planted(case, each, block) for block in blocks]
+    right = grew.get(case.part, longer)
+
+    def off(expected: Sequence[float]) -> PartGrowth:
+        return PartGrowth.of([a - b for a, b in zip(right, expected, strict=True)])
+
+    parts = {name: PartGrowth.of(values) for name, values in grew.items()}
+    return CauseResult(case, PartGrowth.of(planted), PartGrowth.of(longer), parts, off(planted), off(longer))
+
+
+def shares_of(case: CauseCase, blocks: Sequence[Times], prefix: str) -> tuple[StepPart, ...]:
+    """The parts of the plain step, or with the prefix PLANTED of the planted one, as `explain` has them; none of fewer
+    than two blocks."""
+    if len(blocks) < 2:
+        return ()
+    shares = (
+        (name, [sum(of[arm] * block[prefix + arm] for arm in of) / block[prefix + WHOLE] for block in blocks])
+        for name, of in _weights(case)
+        if name not in HOLDS
+    )
+    return tuple(StepPart(name, *interval(values)[:3], len(values)) for name, values in shares)
+
+
+def _weights(case: CauseCase) -> list[tuple[PartName, PartWeights]]:
     alone = "" if case.replicas > 1 else None
     family = FamilyRecord(cell_id="", arms=case.arms, alone=alone, at_once=case.workers if case.served else 1)
-    weights = {name: of for name, of in part_weights(family).items() if set(of) <= set(case.arms)}
-    grew: dict[str, list[float]] = {name: [_growth(of, block) for block in blocks] for name, of in weights.items()}
-    longer = [_growth({WHOLE: 1.0}, block) for block in blocks]
-    planted = [each / block[WHOLE] for block in blocks] if case.cause in EXACT else longer
-    missed = [a - b for a, b in zip(grew.get(case.part, longer), planted, strict=True)]
-    parts = {name: PartGrowth.of(values) for name, values in grew.items()}
-    return CauseResult(case, PartGrowth.of(planted), parts, PartGrowth.of(missed))
+    return [(name, of) for name, of in part_weights(family).items() if set(of) <= set(case.arms)]
 
 
-def _growth(weights: Mapping[str, float], block: Times) -> float:
+def _planted(case: CauseCase, each: float, block: Times) -> float:
+    """As a share of the plain step: workers of parameter servers make their updates at the same time."""
+    if case.cause in PASSES:
+        return case.share
+    return each / (case.workers if case.served else 1) / block[WHOLE]
+
+
+def _growth(weights: PartWeights, block: Times) -> float:
     """Of a part, as a share of the plain step."""
     return sum(weight * (block[PLANTED + arm] - block[arm]) for arm, weight in weights.items()) / block[WHOLE]

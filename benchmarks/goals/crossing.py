@@ -19,6 +19,7 @@ from pathlib import Path
 from common import scratch, table
 
 import harness
+from harness.analysis.explain import Explanation
 from harness.analysis.pipelines import FedBy, fed_models
 from harness.analysis.summary import RunSummary
 from harness.spec.cell import TrainingCell
@@ -68,6 +69,9 @@ class Answer:
     """Whether input is named as the limit; None where nothing was decided."""
 
 
+NOT_MEASURED = Answer("not known", "not measured", None)
+
+
 def by_pipelines(rates: Sequence[int], blocks: int, results: Path) -> Iterator[tuple[str, Answer]]:
     """The data, and what a sweep of the pipelines says of them."""
     for _, one in fed(swept(rates, blocks, results)):
@@ -77,7 +81,7 @@ def by_pipelines(rates: Sequence[int], blocks: int, results: Path) -> Iterator[t
 
 def by_explain(rates: Sequence[int], blocks: int, results: Path) -> Iterator[tuple[str, Answer]]:
     """The data, and what `explain` says of the step that is fed with them."""
-    for some in (rates[::2], rates[1::2]):  # it takes eight cells at most
+    for some in filter(None, (rates[::2], rates[1::2])):  # it takes eight cells at most
         result = harness.explain(
             model=f"{MODULE}:model",
             data=[DATA.format(rate) for rate in some],
@@ -89,10 +93,18 @@ def by_explain(rates: Sequence[int], blocks: int, results: Path) -> Iterator[tup
         )
         for one in result.explanations:
             assert isinstance(one.cell, TrainingCell)
-            waits, by = one.part("input"), one.bound_by
-            between = f"{waits.value:.1%} [{waits.low or 0:.1%}, {waits.high or 1:.1%}]"
+            by = one.bound_by
             decided = by not in ("undecided", "mixed", "not_judged")
-            yield one.cell.data, Answer(between, by, by == "input" if decided else None)
+            yield one.cell.data, Answer(_waits(one), by, by == "input" if decided else None)
+
+
+def _waits(one: Explanation) -> str:
+    """The input's share of the step, as far as it is known."""
+    waits = next((part for part in one.parts if part.name == "input"), None)
+    if waits is None:
+        return "not known"
+    ends = "not known" if waits.low is None or waits.high is None else f"{waits.low:.1%}, {waits.high:.1%}"
+    return f"{waits.value:.1%} [{ends}]"
 
 
 WAYS = {"input ÷ model": by_pipelines, "input's share of the step": by_explain}
@@ -113,7 +125,7 @@ def main() -> None:
             found = dict(way(list(rates), given.blocks, Path(folder)))
             rows, right = [("planted ÷ appetite", "planted", head, "said")], 0
             for rate, share in rates.items():
-                one = found[DATA.format(rate)]
+                one = found.get(DATA.format(rate), NOT_MEASURED)
                 right += one.now == (share < 1)
                 rows.append((f"{share:g}", f"{rate}/s", one.measured, one.said))
             table(rows)

@@ -88,6 +88,32 @@ def test_a_cause_that_is_in_the_arms_of_another_part_is_wrongly_named() -> None:
     assert found.wrong == ["compute"]
 
 
+def test_a_part_that_did_not_grow_beyond_doubt_is_not_found_however_wide_its_interval() -> None:
+    blind = of.result_of(case(), blocks(0.2, *GROWS["input"], noise=0.5), each=0.002)
+    assert blind.off_planted.holds(0.0)
+    assert (blind.seen, blind.found) == (False, False)
+
+
+def test_what_was_planted_and_how_much_longer_the_step_became_are_both_told() -> None:
+    behind = of.result_of(case("host_delay"), blocks(0.12, *ARMS, noise=0.0005), each=0.002)
+    assert behind.planted.value == pytest.approx(0.2, abs=0.001)
+    assert behind.longer.value == pytest.approx(0.12, abs=0.001)
+    assert (behind.off_planted.holds(0.0), behind.off_longer.holds(0.0)) == (False, True)
+    passes = of.result_of(case("slow_update"), blocks(0.12, *GROWS["update"], noise=0.0005), each=400.0)
+    assert passes.planted.value == 0.2, "what a pilot says that so many passes take"
+    served = of.result_of(case("slow_push"), blocks(0.1, *GROWS["push"], noise=0.0005), each=0.002)
+    assert served.planted.value == pytest.approx(0.1, abs=0.001), "two workers make an update each in that time"
+
+
+def test_what_explain_says_of_a_step_is_asked_without_the_cause_and_with_it() -> None:
+    asked = case("input_stall", replicas=1)
+    plain = {"whole": 1.0, "no_input": 0.99, "no_update": 0.98, "forward_backward": 0.95, "empty": 0.03}
+    planted = {arm: share + (0.3 if arm in GROWS["input"] else 0.0) for arm, share in plain.items()}
+    seconds = plain | {of.PLANTED + arm: share for arm, share in planted.items()}
+    assert causes.verdicts(asked, [seconds] * 3) == ("compute", "input")
+    assert causes.verdicts(asked, [seconds]) == ("undecided", "undecided")
+
+
 def test_what_no_arm_lacks_is_unexplained_and_that_names_nothing() -> None:
     found = of.result_of(case("slow_update"), blocks(0.2, "whole", "no_input", "no_update", "no_reduction"), each=0.0)
     assert found.wrong == []
@@ -132,8 +158,22 @@ def test_what_was_measured_is_shown_with_its_limits_and_a_line_that_was_cut_off_
     causes.show(causes.read(file))
     said = capsys.readouterr().out
     assert "input_stall/0.2/2/0  5       +20" in said
-    assert "found within its interval 1 of 1 100% 3% – 100% at least 90 %" in " ".join(said.split())
+    rates = " ".join(said.split())
+    assert "found: grew beyond doubt, and by what it is to 1 of 1 100% 3% – 100% at least 90 %" in rates
+    assert "grew by what was planted 1 of 1" in rates
+    assert "grew by how much longer the step became 1 of 1" in rates
+    assert "the step is said to be bound by it 1 of 1" in rates
+    assert "communication input yes" in rates
     assert "alone: crashed: so" in said
+
+
+def test_a_case_is_kept_with_what_explain_says_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_in, asked = tmp_path / "causes.jsonl", case()
+    monkeypatch.setattr(causes, "measured", lambda *_: (blocks(0.2, *GROWS["input"]), {}))
+    causes.run([asked], kept_in)
+    kept = causes.read(kept_in)
+    assert kept[asked.key]["bound_by"] == ["communication", "input"]
+    assert [key for key, line in kept.items() if "bound_by" not in line] == ["device_work/0/2/-1"], "the pilot"
 
 
 @pytest.fixture
