@@ -37,6 +37,11 @@ class StepPart:
     """That it was measured in."""
 
     @property
+    def binds_as(self) -> PartName:
+        """The part that a step is bound by where this binds it: the host's share is of calling the step."""
+        return "dispatch" if self.name == "host" else self.name
+
+    @property
     def counts(self) -> bool:
         """Whether it is there beyond doubt, and large enough to bind the step."""
         return self.low is not None and self.low > 0 and self.value >= COUNTS
@@ -141,13 +146,22 @@ class Explanation:
         first, rest = binding[0], binding[1:]
         if not all(_above(first, share) for share in rest):
             return "mixed"
-        return str(first.name) if all(_above(first, share) for share in not_told) else "undecided"
+        return str(first.binds_as) if all(_above(first, share) for share in not_told) else "undecided"
 
     @property
     def overheads(self) -> list[StepPart]:
         """The parts that may bind a step which computes, the largest first."""
-        never = {"compute", "unexplained", *(share.name for share in self.free)}
-        return sorted((share for share in self.parts if share.name not in never), key=lambda share: -share.value)
+        never = {"compute", "unexplained", "dispatch"}
+        others = [share for share in self.parts if share.name not in never]
+        return sorted([*others, *self._calling], key=lambda share: -share.value)
+
+    @property
+    def _calling(self) -> list[StepPart]:
+        """What calling the step costs: dispatch, or the host's share where that may bind the step and dispatch does
+        not, or is clearly less."""
+        dispatch = [s for s in self.parts if s.name == "dispatch" and s not in self.free]
+        host = [s for s in self.within if s.name == "host" and s.may_count]
+        return [s for s in host if not any(of.counts and not _above(s, of) for of in dispatch)] or dispatch
 
     @property
     def free(self) -> list[StepPart]:
@@ -157,10 +171,11 @@ class Explanation:
     @property
     def binding(self) -> StepPart | None:
         """The part that binds the step, or takes the most of it where several do; None where that is not decided."""
-        bound = self.bound_by
+        bound, overheads = self.bound_by, self.overheads
         if bound == "mixed":
-            return next(share for share in self.overheads if share.counts)
-        return next((share for share in self.parts if share.name == bound), None)
+            return next(share for share in overheads if share.counts)
+        compute = [share for share in self.parts if share.name == "compute"]
+        return next((share for share in (*overheads, *compute) if share.binds_as == bound), None)
 
     def gain_without(self, share: StepPart) -> float | None:
         """`most_gain` of a part that may bind the step, None of another: no step is without it, or it costs nothing."""
@@ -191,14 +206,14 @@ class Explanation:
     def blocks_for(self, share: StepPart) -> int | None:
         """Blocks that would tell of one of `open_parts`, were it to keep its value and to scatter as it does; None
         beyond `most_trials`, and where one block tells no scatter."""
-        if share.low is None or share.high is None or self.blocks < 2:
+        if share.low is None or share.high is None or share.blocks < 2:
             return None
         lasting = any(s.name != "unexplained" or abs(s.value) >= COUNTS for s in self.hiding) or bool(self.untold)
         wanted = abs(COUNTS - (abs(share.value) if share.name == "unexplained" else share.value))
         if share.name != "unexplained" and share.value >= COUNTS and not lasting:
             wanted = share.value
-        deviation = (share.high - share.low) / 2 / t_quantile(self.blocks - 1) * math.sqrt(self.blocks)
-        found = fewest_after(self.blocks, lambda count: t_quantile(count - 1) * deviation / math.sqrt(count) < wanted)
+        deviation = (share.high - share.low) / 2 / t_quantile(share.blocks - 1) * math.sqrt(share.blocks)
+        found = fewest_after(share.blocks, lambda count: t_quantile(count - 1) * deviation / math.sqrt(count) < wanted)
         return found if found is not None and found <= self.most_trials else None
 
     @property

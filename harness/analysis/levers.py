@@ -46,7 +46,7 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
     levers: dict[Lever, None] = {}
     for parts, cell, useless in of_cells:
         catalogue = catalogue_for(cell)
-        texts = [[(part.name, text) for text in _of_part(part.name, cell, catalogue, useless)] for part in parts]
+        texts = [[(part.binds_as, text) for text in _of_part(part.name, cell, catalogue, useless)] for part in parts]
         once: dict[str, str] = {}
         for name, text in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*texts))):
             once.setdefault(text, name)
@@ -92,8 +92,8 @@ def _in_question(found: Explanation) -> list[StepPart]:
             parts = [part for part in found.overheads if part.may_count] + untold
         case "mixed":
             parts = [part for part in found.overheads if part.counts]
-        case bound:
-            parts = [part for part in found.parts if part.name == bound]
+        case _:
+            parts = [found.binding] if found.binding is not None else []
     return sorted(parts, key=lambda part: -_gain(part))
 
 
@@ -221,15 +221,15 @@ def _half_precision(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
         yield "precision=mixed_bfloat16"
 
 
+_LARGER_BATCH = KnownLever("a larger --batch-size", _larger_batch)
 _SERVED = (
-    KnownLever("a larger --batch-size", _larger_batch),
+    _LARGER_BATCH,
     KnownLever("more servers (--ps)", _more_servers),
     KnownLever("large variables on several servers (--partitioner)", _cut_variables),
 )
-_ONE_PROGRAM = (
-    KnownLever("several steps a call (--steps-per-execution)", _several_steps),
-    KnownLever("--xla", _xla),
-)
+_SEVERAL_STEPS = KnownLever("several steps a call (--steps-per-execution)", _several_steps)
+_XLA = KnownLever("--xla", _xla)
+_ONE_PROGRAM = (_SEVERAL_STEPS, _XLA)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
         KnownLever("decoding once (--cache)", _cached),
@@ -251,8 +251,13 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "pull": _SERVED,
     "push": _SERVED,
     "dispatch": (
-        KnownLever("a larger --batch-size", _larger_batch),
+        _LARGER_BATCH,
         *_ONE_PROGRAM,
+    ),
+    "host": (  # what several steps in one call save has been measured
+        _SEVERAL_STEPS,
+        _LARGER_BATCH,
+        _XLA,
     ),
     "contention": (
         KnownLever("fewer workers", _fewer_workers, key="workers", fits=_of_workers),

@@ -143,6 +143,36 @@ def test_dispatch_does_not_bind_a_step_that_several_in_one_call_make_no_faster()
     assert faster.gain_without(faster.part("dispatch")) == pytest.approx(1 / 0.7, abs=0.02)
 
 
+BY_HOST: Mapping[str, float] = COMPUTES | {"empty": 0.05, "in_one_call": 0.7}
+"""Calling it takes 5 % by itself, and several steps in one call save 30 %."""
+
+
+def test_what_several_steps_in_one_call_save_binds_a_step_by_its_dispatch() -> None:
+    [found] = explanations_of(explain_run(BY_HOST))
+    assert found.bound_by == "dispatch"
+    assert found.binding == found.part("host")
+    assert found.gain_without(found.part("host")) == pytest.approx(1 / 0.7, abs=0.02)
+    assert found.gain_without(found.part("dispatch")) is None, "the same time is not there twice"
+    for share, name in ((0.2, "host"), (0.3, "dispatch"), (0.5, "dispatch")):
+        [called] = explanations_of(explain_run({**BY_HOST, "empty": share}))
+        assert called.binding is not None
+        assert (called.bound_by, called.binding.name) == ("dispatch", name)
+    [both] = explanations_of(explain_run({**BY_HOST, "no_update": 0.7}))
+    assert both.bound_by == "mixed"
+
+
+def test_a_hosts_share_that_may_bind_the_step_leaves_undecided_what_does() -> None:
+    [found] = explanations_of(explain_run(COMPUTES | {"in_one_call": 0.93}))
+    [host] = found.within[-1:]
+    assert (host.name, found.bound_by) == ("host", "compute")
+    wide = replace(found, within=(replace(host, low=0.03, high=0.11),))
+    assert wide.bound_by == "undecided"
+    assert [part.name for part in wide.open_parts] == ["host"]
+    assert wide.blocks_needed is not None
+    certain = with_parts(replace(wide, calls_are_free=False), dispatch=(0.2, 0.19, 0.21))
+    assert (certain.bound_by, certain.binding) == ("dispatch", certain.part("dispatch"))
+
+
 def test_windows_of_one_step_tell_nothing_of_several_in_one_call() -> None:
     def of_one_step(trial: TrialRecord) -> TrialRecord:
         assert trial.windows is not None

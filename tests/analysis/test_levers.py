@@ -98,6 +98,18 @@ def test_several_steps_a_call_are_neither_advised_nor_tried_where_they_made_the_
     assert "steps_per_execution=10" in [lever.setting for lever in levers(slow)]
 
 
+def test_where_the_hosts_share_binds_it_several_steps_a_call_come_first() -> None:
+    found = explained(CALM | {"in_one_call": 0.7})
+    assert found.bound_by == "dispatch"
+    assert [(lever.part, lever.setting) for lever in levers(found)] == [
+        ("dispatch", "steps_per_execution=10"),
+        ("dispatch", "batch_size=64"),
+        ("dispatch", "xla=true"),
+    ]
+    told = advice("host", trained(found.cell), catalogue_of("tensorflow"))
+    assert told == "several steps a call (--steps-per-execution), a larger --batch-size, or --xla"
+
+
 @pytest.mark.parametrize(("per_worker", "fewer"), [(1, "workers"), (2, "replicas")])
 def test_of_several_workers_with_a_replica_each_fewer_workers_are_advised_and_tried(
     per_worker: int, fewer: str

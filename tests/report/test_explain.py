@@ -118,6 +118,14 @@ def test_a_dispatch_that_several_steps_in_one_call_do_not_save_is_said_to_bind_n
     assert "--steps-per-execution" not in update
 
 
+def test_a_step_that_several_in_one_call_make_faster_is_bound_by_dispatch_and_the_hosts_row_is_marked() -> None:
+    found = explanations_of(explain_run(QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98, "in_one_call": 0.7}))
+    told = r" is dispatch-bound: 30\.\d % .* is what each step is faster by .* without that at most 1\.4\d× as fast\."
+    assert re.search(rf"{told} Try several steps a call \(--steps-per-execution\), ", *explain_lines(found))
+    [table] = explain_tables(found)
+    assert [table.rows[number][0] for number in table.marked] == ["host"]
+
+
 def test_parts_that_overlap_are_said_to() -> None:
     text = said(QUIET | {"forward": 0.3, "empty": 0.02, "forward_backward": 1.45, "alone": 1.43})
     assert re.search(

@@ -119,7 +119,7 @@ def _answer(found: Explanation) -> str:
     if share.name == "compute":
         more = f", and nothing else{' but dispatch' if found.free else ''} takes {COUNTS:.0%}"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
-    return f" is {share.name}-bound: {size} is {_meaning(share, found)}{more}{_beside(found)}.{_advice(found)}"
+    return f" is {share.binds_as}-bound: {size} is {_meaning(share, found)}{more}{_beside(found)}.{_advice(found)}"
 
 
 def _sized(share: StepPart) -> str:
@@ -274,8 +274,12 @@ def _table(name: str, found: Explanation) -> Table:
         (*heads, Head("what it is", numeric=False)),
         tuple(rows),
         f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {_blocks(found)}. {adds_up}.",
-        frozenset(number for number, share in enumerate(found.parts) if share.name == found.bound_by),
+        frozenset(number for number, share in enumerate((*found.parts, *found.within)) if _binds_alone(share, found)),
     )
+
+
+def _binds_alone(share: StepPart, found: Explanation) -> bool:
+    return share == found.binding and share.binds_as == found.bound_by
 
 
 def _blocks(found: Explanation) -> str:
