@@ -120,6 +120,8 @@ class Explanation:
     slow_workers: tuple[WorkerTimes, ...] = ()
     """Those that are always slower than the fastest, which the others wait for: no arm can leave that out, since each
     takes as long as its slowest worker."""
+    input: tuple[str, ...] = ()
+    """The stages of its input pipeline as it was built; empty where nobody knows."""
     judged: bool = True
     """Whether the run has finished: before its end there are shares and no verdict."""
 
@@ -275,6 +277,7 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         traced=tuple(_traced(family, blocks.values(), whole)),
         profiled=any(trial.trace is not None and trial.trace.path is not None for trial in whole),
         calls_are_free=_calls_are_free(within, [trial for trial in own if trial.side == IN_ONE_CALL]),
+        input=next((tuple(trial.executed.input) for trial in whole if trial.executed.input), ()),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
 

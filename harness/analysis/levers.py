@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from harness.analysis.explain import Explanation, StepPart
 from harness.analysis.parts import PartName
 from harness.record.explain import STEPS_A_CALL, WHOLE
-from harness.spec.axes import FETCHING, REPEATING
+from harness.spec.axes import FETCHING, REPEATING, Cache
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
+from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES
 
 MORE_AHEAD = 8
 """Batches ahead where a step waits for its input: four times the default."""
 MORE_ON_DEVICE = 4
 """And on a device that has memory of its own."""
+SIDE_BY_SIDE = 4
+"""Files that are read at a time."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
 
@@ -55,8 +58,17 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
 
 
 def useless_keys(found: Explanation) -> Set[str]:
-    """Keys of levers that its arms have tried already, and of which it has nothing to win."""
-    return {"steps_per_execution"} if found.calls_are_free else frozenset()
+    """Keys of levers of which its arms have shown that it has nothing to win, and where its examples come from a cache,
+    or nobody knows whether they do, those of what is before that."""
+    called = {"steps_per_execution"} if found.calls_are_free else set()
+    return called if _decodes_anew(found) else {*called, "cache", *BEFORE_CACHE}
+
+
+def _decodes_anew(found: Explanation) -> bool:
+    """Whether each pass decodes the examples again: where `auto` has room for them, it keeps them."""
+    if not found.input:
+        return trained(found.cell).cache == "none"
+    return not any(stage.startswith("Cache") for stage in found.input)
 
 
 def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str]) -> Iterator[str]:
@@ -120,9 +132,23 @@ class KnownLever:
     fits: Callable[[TrainingCell, Catalogue], bool] = lambda _cell, _catalogue: True
 
 
-def _cached(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
-    if cell.cache == "none":
-        yield "cache=memory"
+def _cached(kind: Cache) -> ToTry:
+    def settings(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+        needs_none = cell.data_service or cell.autoshard == "file"
+        if cell.cache in ("none", "auto") and not needs_none and catalogue.has_pipeline(cell.data):
+            yield f"cache={kind}"
+
+    return settings
+
+
+def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if cell.data.startswith(IMAGE_FILES) and not cell.shards:
+        yield "shards=1"
+
+
+def _files_side_by_side(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+    if (cell.data.startswith(FILES) or cell.shards > 1) and cell.interleave < 2:
+        yield f"interleave={SIDE_BY_SIDE}"
 
 
 def _more_calls(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
@@ -232,10 +258,13 @@ _XLA = KnownLever("--xla", _xla)
 _ONE_PROGRAM = (_SEVERAL_STEPS, _XLA)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
-        KnownLever("decoding once (--cache)", _cached),
+        KnownLever("decoding once (--cache memory)", _cached("memory")),
         KnownLever("several examples at a time (--parallel-calls)", _more_calls),
         KnownLever("more batches ahead (--prefetch)", _more_ahead),
         KnownLever("more of them on the devices (--device-prefetch)", _more_on_device),
+        KnownLever("decoding once into a file, where memory has no room (--cache file)", _cached("file")),
+        KnownLever("several files side by side (--interleave)", _files_side_by_side),
+        KnownLever("one file for all the images' (--shards)", _in_few_files),
     ),
     "communication": (
         KnownLever("a shorter --cycle-time", _shorter_cycles),

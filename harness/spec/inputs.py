@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.spec.axes import is_own_code
+from harness.spec.axes import TABLE, is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.pipeline import PipelineCell
 from harness.visible import plural
 
 FILES = "tfrecord:"
+IMAGE_FILES = "folder:"
+BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("source", "decode"))
+"""Axes of what a cache does once."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,15 @@ def test_parts_are_differences_from_the_whole_step_and_add_up_to_it() -> None:
     assert {part.name: round(100 * part.value) for part in found.within} == {"forward": 15, "backward": 35, "hidden": 7}
 
 
+def test_the_stages_of_the_input_are_those_that_a_whole_step_had() -> None:
+    def built(trial: TrialRecord) -> TrialRecord:
+        stages = ["TFRecord", "Batch(64)"] if trial.side == "whole" else ["Batch(64)"]
+        return trial.model_copy(update={"executed": trial.executed.model_copy(update={"input": stages})})
+
+    assert explanations_of(changed(explain_run(), built))[0].input == ("TFRecord", "Batch(64)")
+    assert explanations_of(explain_run())[0].input == ()
+
+
 SERVED = {"whole": 1.0, "no_input": 0.95, "no_pull": 0.8, "no_push": 0.6, "forward_backward": 0.35, "forward": 0.1}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -83,8 +84,8 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
     ],
 )
 def test_of_a_part_only_what_the_cell_does_not_have_yet_is_advised(part: PartName, words: str) -> None:
-    cell = trained(explained(BOUND[part]).cell)
-    assert advice(part, cell, catalogue_of("tensorflow")) == words
+    found = explained(BOUND[part])
+    assert advice(part, trained(found.cell), catalogue_of("tensorflow"), useless_keys(found)) == words
 
 
 def test_several_steps_a_call_are_neither_advised_nor_tried_where_they_made_the_step_no_faster() -> None:
@@ -120,8 +121,9 @@ def test_of_several_workers_with_a_replica_each_fewer_workers_are_advised_and_tr
 
 
 def test_a_cell_that_has_them_all_is_told_of_none() -> None:
-    full = trained(explained(CALM).cell).model_copy(update={"prefetch": 8})
-    assert advice("input", full, catalogue_of("tensorflow")) == ""
+    found = explained(CALM)
+    full = trained(found.cell).model_copy(update={"prefetch": 8})
+    assert advice("input", full, catalogue_of("tensorflow"), useless_keys(found)) == ""
 
 
 def test_what_servers_cost_is_less_with_larger_batches_more_servers_or_cut_variables() -> None:
@@ -202,7 +204,43 @@ def test_a_lever_that_is_pulled_already_is_not_tried() -> None:
 
 def test_an_input_that_decodes_again_and_again_or_one_by_one_has_levers_for_that() -> None:
     slow = make_cell("mirrored", 2, cache="none", parallel_calls=1)
-    assert tried(BOUND["input"], slow) == ["cache=memory", "parallel_calls=0", "prefetch=8"]
+    assert tried(BOUND["input"], slow) == ["cache=memory", "parallel_calls=0", "prefetch=8", "cache=file"]
+
+
+def fed(*stages: str, **keys: Any) -> list[str]:
+    """What is tried where this is its pipeline."""
+    cell = make_cell("mirrored", 2, **keys)
+    return [lever.setting for lever in levers(replace(explained(BOUND["input"], cell), input=stages))]
+
+
+def test_examples_that_auto_has_no_room_for_are_decoded_again_and_again_and_have_levers_for_that() -> None:
+    assert fed("TFRecord", "Map", "Cache", "Batch(64)") == ["prefetch=8"]
+    assert fed("TFRecord", "Map", "Batch(64)") == ["cache=memory", "prefetch=8", "cache=file"]
+    assert fed("TFRecord", "ParallelMap(1)", parallel_calls=1) == [
+        "cache=memory",
+        "parallel_calls=0",
+        "prefetch=8",
+        "cache=file",
+    ]
+    assert fed("TFRecord", "ParallelMap(1)", "Cache", parallel_calls=1) == ["prefetch=8"], "it decodes once"
+    assert fed("Batch(64)", data="synthetic") == ["prefetch=8"]
+    assert fed("TFRecord", "Map", cache="none", data_service=1) == ["prefetch=8"], "a service takes no cache"
+
+
+def test_examples_of_several_files_are_read_side_by_side_and_images_from_one() -> None:
+    assert fed("TFRecord", "Map", data="tfrecord:/data/*.tfrecord")[-1] == "interleave=4"
+    assert fed("TFRecord", "Map", shards=8)[-1] == "interleave=4"
+    assert fed("TFRecord", "Map", shards=8, interleave=4)[-1] == "cache=file"
+    assert fed("Map", data="folder:/images")[-1] == "shards=1"
+
+
+def test_where_each_pass_decodes_anew_a_cache_is_advised() -> None:
+    found = replace(explained(BOUND["input"]), input=("TFRecord", "Map", "Batch(64)"))
+    told = advice("input", trained(found.cell), catalogue_of("tensorflow"), useless_keys(found))
+    assert told == (
+        "decoding once (--cache memory), more batches ahead (--prefetch), or decoding once into a file, where memory "
+        "has no room (--cache file)"
+    )
 
 
 def test_on_a_device_with_memory_of_its_own_more_batches_may_wait_there() -> None:

@@ -11,14 +11,13 @@ from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
 from harness.report.words.separation import ENOUGH
 from harness.report.words.text import is_useless, listed, significant
-from harness.spec.axes import ENGINE, TABLE
+from harness.spec.axes import ENGINE
+from harness.spec.inputs import BEFORE_CACHE
 from harness.spec.naming import key_words
 from harness.visible import plural
 
 GAINS = ("pays", "beats_one_device")
 """Verdicts by which distributing gains over something, which nothing beside them calls overhead."""
-BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("source", "decode"))
-"""Axes of what a cache does once."""
 _WIDE = 0.03
 _MUCH = 3.0
 _MORE = 1.15
