@@ -7,8 +7,10 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.spec.axes import TABLE
+from harness.spec.catalogue import Catalogue
 from harness.spec.inputs import LeftOut
-from harness.spec.sweep import ASKED
+from harness.spec.spelling import same
+from harness.spec.sweep import ASKED, sweep_of_keys
 from harness.spec.text import value_from
 from harness.spec.work import Cell
 from harness.visible import quoted
@@ -26,9 +28,10 @@ class Exclusion:
     text: str
     values: Mapping[str, Sequence[Any]]
 
-    def fits(self, cell: Cell) -> bool:
-        """Whether the cell has one of the values of each key."""
-        return all(cell.get(_CELL_KEYS.get(key, key)) in values for key, values in self.values.items())
+    def fits(self, cell: Cell, catalogue: Catalogue) -> bool:
+        """Whether the cell, of an engine with these names, has one of the values of each key."""
+        has = {key: cell.get(_CELL_KEYS.get(key, key)) for key in self.values}
+        return all(any(same(key, has[key], one, catalogue) for one in ones) for key, ones in self.values.items())
 
     @property
     def left_out(self) -> LeftOut:
@@ -54,9 +57,10 @@ def _pairs(combination: str) -> Iterator[tuple[str, Sequence[Any]]]:
         if key not in ASKED:
             raise UsageError(f"exclude: {quoted(key)} is no axis of a sweep{nearest(key, ASKED)}")
         try:
-            values = value_from(key, value)
+            given = value_from(key, value)
         except UsageError as error:
             raise UsageError(f"exclude: {error}") from None
+        values = getattr(sweep_of_keys({key: given}, "exclude"), key)
         yield key, [f"{key}={value}" for value in values] if key in _CELL_KEYS else values
 
 

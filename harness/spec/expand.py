@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.errors import UsageError
-from harness.spec import calls
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
@@ -18,6 +17,7 @@ from harness.spec.mesh import Mesh
 from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES, told_apart
+from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
 from harness.spec.work import Cell, DistributedCell, OwnStepCell
@@ -53,7 +53,7 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     sweep = _with_texts(sweep, catalogue)
     _of_takers(sweep, catalogue)
     _of_meshes(sweep)
-    asked, left_out = _sorted_out(sweep, _trainings(sweep, catalogue))
+    asked, left_out = _sorted_out(sweep, catalogue, _trainings(sweep, catalogue))
     cells = dict.fromkeys(asked)
     for cell in asked:
         cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
@@ -67,7 +67,7 @@ def ordered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 
 def _sorted_out(
-    sweep: Sweep, found: Iterable[_Expanded | LeftOut]
+    sweep: Sweep, catalogue: Catalogue, found: Iterable[_Expanded | LeftOut]
 ) -> tuple[tuple[_Expanded, ...], tuple[LeftOut, ...]]:
     """The cells and what is left out, each once; NothingLeft where no cell is left."""
     cells: dict[_Expanded, None] = {}
@@ -76,7 +76,7 @@ def _sorted_out(
     for one in found:
         if isinstance(one, LeftOut):
             left_out[one] = None
-        elif fitting := [exclusion.left_out for exclusion in excluded if exclusion.fits(one)]:
+        elif fitting := [exclusion.left_out for exclusion in excluded if exclusion.fits(one, catalogue)]:
             left_out |= dict.fromkeys(fitting)
         else:
             cells[one] = None
@@ -98,7 +98,7 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     for name in sweep.asked("strategy"):
         if name not in able:
             raise UsageError(f"strategy: given '{name}', but collectives are measured of {' or '.join(able)} only")
-    cells, left_out = _sorted_out(sweep, _buffers(sweep, catalogue))
+    cells, left_out = _sorted_out(sweep, catalogue, _buffers(sweep, catalogue))
     return Matrix(ordered(cells), left_out)
 
 
@@ -157,7 +157,7 @@ def _pipelines(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     _known_names(sweep, catalogue)
     if not any(map(catalogue.has_pipeline, catalogue.data)):
         raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
-    cells, left_out = _sorted_out(sweep, _inputs(_with_texts(sweep, catalogue), catalogue))
+    cells, left_out = _sorted_out(sweep, catalogue, _inputs(_with_texts(sweep, catalogue), catalogue))
     appetites = ordered(appetites_of(cells))
     return Matrix((*appetites, *ordered(cells)), left_out, frozenset(cell.cell_id for cell in appetites))
 
@@ -184,15 +184,9 @@ _MATRIX_OF: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _c
 
 def _with_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     """The same with models, optimizers and data in their one spelling."""
-    texts = {"model": catalogue.model_text, "optimizer": catalogue.optimizer_text, "data": _data_text}
-    given = {key: text for key, text in texts.items() if key in sweep.model_fields_set}
-    spelt = {key: list(dict.fromkeys(map(text, sweep.asked(key)))) for key, text in given.items()}
-    return sweep.model_copy(update=spelt)
-
-
-def _data_text(name: str) -> str:
-    """The one spelling of data, which are a function's with parameters or have no other."""
-    return calls.own_text("data", name) if is_own_code(name) else name
+    given = [key for key in SPELT if key in sweep.model_fields_set]
+    asked = {key: list(dict.fromkeys(spelt(key, text, catalogue) for text in sweep.asked(key))) for key in given}
+    return sweep.model_copy(update=asked)
 
 
 def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:

@@ -137,6 +137,24 @@ def test_an_axis_chooses_among_the_runs_cells(harness: Harness, asked: list[Expl
 
 
 @pytest.mark.parametrize(
+    ("chosen", "excluded"),
+    [
+        (("--model", "transformer(layers=2)"), "optimizer='sgd(learning_rate=0.01)'"),
+        (("--optimizer", "adam( learning_rate=1e-3 )"), "model='transformer( layers=4 )'"),
+    ],
+)
+def test_equal_sizes_choose_the_runs_cells_however_they_are_written(
+    harness: Harness, asked: list[ExplainSettings], tmp_path: Path, chosen: tuple[str, str], excluded: str
+) -> None:
+    names = [("transformer", "adam"), ("transformer", "sgd"), ("transformer(layers=4)", "adam")]
+    cells = [make_cell(batch_size=32, model=model, data="text", optimizer=optimizer) for model, optimizer in names]
+    stored(sweep_run("swept", cells), tmp_path / "results")
+    assert harness("explain", "latest", *chosen, "--exclude", excluded)[0] == 4
+    [settings] = asked
+    assert list(settings.cells) == cells[:1]
+
+
+@pytest.mark.parametrize(
     ("run", "says"),
     [
         (explain_run(), "'explain-run' is a run of explain; explain takes a spec or a sweep's run"),

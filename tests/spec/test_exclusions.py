@@ -46,6 +46,26 @@ def test_a_base_case_of_other_cells_is_measured_though_its_combination_is_left_o
             {"network": {""}},
         ),
         (
+            {"model": ["transformer", "transformer(layers=4)"]},
+            "model='transformer(layers=2)'",
+            {"model": {"transformer(layers=4)"}},
+        ),
+        (
+            {"optimizer": ["adam", "sgd"]},
+            "optimizer='adam( learning_rate=1e-3 )'",
+            {"optimizer": {"sgd"}},
+        ),
+        (
+            {"model": "my:model", "data": ["my:rows(a=1,b=2)", "my:rows(a=2)"]},
+            "data='my:rows(b=2, a=1)'",
+            {"data": {"my:rows(a=2)"}},
+        ),
+        (
+            {"strategy": "multi_worker_mirrored", "workers": 2, "network": ["", "rate=1gbit"]},
+            "network=rate=1000mbit",
+            {"network": {""}},
+        ),
+        (
             {"work": "collective", "strategy": "mirrored", "replicas": [2, 4], "size": [4, 1024]}
             | {"batch_size": None, "batch_scope": None},
             "size=4 replicas=4; size=1024 replicas=2; size=1KiB replicas=4",
@@ -68,6 +88,7 @@ def test_a_combination_is_of_any_axis_as_flags_spell_it(asked: dict, excluded: s
         ("replicas=", "exclude: given 'replicas=', expected KEY=VALUE"),
         ("replicas=two", "exclude: replicas: given 'two', expected a whole number"),
         ("model='mlp", 'exclude: given "model=\'mlp": No closing quotation'),
+        ("model='mnist_cnn(layers=3)'", "exclude: no cell has \"model='mnist_cnn(layers=3)'\""),
         ("strategy=mirrored replicas=4", "exclude: no cell has 'strategy=mirrored replicas=4'"),
         ("strategy=none; strategy=mirrored", "no combination is left to run"),
     ],

@@ -15,8 +15,10 @@ from harness.run.request import asked_matrix, engine_for
 from harness.spec.axes import USUAL_STRATEGY
 from harness.spec.cell import trained
 from harness.spec.exclusions import exclusions
+from harness.spec.spelling import same
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
 from harness.spec.work import Cell
+from harness.trial.engines import catalogue_of
 
 ONE = {"strategy": [USUAL_STRATEGY], "replicas": [2], "batch_size": [32]}
 """The cell that is explained where nobody names an axis."""
@@ -78,7 +80,9 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
     excluded = exclusions(asked.exclude)
 
     def fits(cell: Cell) -> bool:
-        return all(_value(cell, key) in asked.asked(key) for key in axes) and not any(e.fits(cell) for e in excluded)
+        names = catalogue_of(engine_for(cell, manifest.sweep))
+        is_asked = all(any(same(key, _value(cell, key), one, names) for one in asked.asked(key)) for key in axes)
+        return is_asked and not any(exclusion.fits(cell, names) for exclusion in excluded)
 
     choice = choice_of(summarise(manifest, run.trials, run.rank_unproved), fits, explain.no_instruments)
     ours = {*explain.OF_EXPLAIN, *OF_SWEEPS, "name"}
