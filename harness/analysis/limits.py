@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.analysis.cells import CellTrials
 from harness.analysis.collectives import bus_factor
 from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.analysis.summary import CellSummary
@@ -106,6 +107,18 @@ def roofs_of(rates: Sequence[CellRate]) -> list[Roof]:
     return sorted(roofs, key=lambda roof: (roof.compute, roof.memory))
 
 
+def _number(trials: CellTrials) -> str:
+    """The type of numbers of most of its products; empty where nobody knows: a model of the user's own need not have
+    the cell's precision, and earlier records do not say."""
+    if trials.executed.product_types:
+        return trials.executed.product_types[0]
+    return (
+        ""
+        if trials.cell.own_code.keys() & {"model", "step", "engine"}
+        else str(trials.cell.get("precision") or "float32").removeprefix("mixed_")
+    )
+
+
 def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     """Of so many processors as the cell keeps busy.
 
@@ -114,7 +127,7 @@ def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     """
     trials = cell.trials
     busy = min(trials.cell.replicas_in_sync, trials.physical_devices)
-    number = str(trials.cell.get("precision") or "float32").removeprefix("mixed_")
+    number = _number(trials)
     if trials.cell.shape.device == "virtual-cpu":
         most = max((limit.threads for limit in limits.limits), default=1)
         threads = min(most, busy * (trials.resources.intra_op_threads or most))

@@ -102,7 +102,7 @@ CALL = "call"
 
 _LATER_OF_EXECUTED = (
     *("arithmetic", "optimizer", "nccl", "flops_per_step", "bytes_per_step"),
-    *("engine", "unlike", "steps_a_call"),
+    *("product_types", "engine", "unlike", "steps_a_call"),
 )
 """Fields of `Executed` that are not written where they say nothing."""
 
@@ -143,6 +143,8 @@ class Executed(RecordModel):
     multiplication and addition. None where it has none or the graph does not say, and in earlier records."""
     bytes_per_step: Positive | None = None
     """Of the tensors that those products and convolutions read and write, each once; None as there."""
+    product_types: list[str] = []
+    """Of the numbers that they multiply, `float32`, those of the most operations first. Empty in earlier records."""
     steps_a_call: Positive | None = None
     """Training steps that a call makes, as the loop in its program is bound, of which all else here describes one. None
     of a program that is a step."""

@@ -19,7 +19,7 @@ def known(**changes: Any) -> LimitsRecord:
     return limits(limits=[limit(), limit(**memory, rates=[12e9, 13e9, 12.5e9]), *every], **changes)
 
 
-def counted(trial: TrialRecord, physical: int = 8, **work: int) -> TrialRecord:
+def counted(trial: TrialRecord, physical: int = 8, **work: Any) -> TrialRecord:
     executed = trial.executed.model_copy(update={"flops_per_step": FLOPS, "bytes_per_step": BYTES, **work})
     resources = trial.resources.model_copy(update={"physical_devices": physical, "intra_op_threads": 1})
     return trial.model_copy(update={"executed": executed, "resources": resources})

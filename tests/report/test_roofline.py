@@ -40,6 +40,23 @@ def test_a_cells_rate_is_its_operations_by_its_step_time_and_both_ends_change_pl
     assert first.intensity == 40
 
 
+def test_a_cell_is_held_against_the_type_that_it_multiplied_and_not_the_one_that_was_asked_for() -> None:
+    double = limit(type="float64", rates=[3e10] * 3)
+    both = known().model_copy(update={"limits": [*known().limits, double]})
+    [roof] = {rate.roof for rate in rates(both, product_types=["float64", "float32"])[:1]}
+    assert roof is not None
+    assert (roof.type, roof.compute) == ("float64", 3e10)
+    assert {rate.share for rate in rates(known(), product_types=["float64"])} == {None}, "nobody measured that"
+
+
+def test_code_of_ones_own_of_which_no_type_was_recorded_has_no_roof() -> None:
+    own = make_cell("none", model="my.models:double", data="digits")
+    for types, roofs in (([], [None]), (["float32"], [64e9])):
+        made = make_run([own], faults=False, change=lambda trial, types=types: counted(trial, product_types=types))
+        found = cell_rates(summarise(*made).cells, known())
+        assert [one.roof and one.roof.compute for one in found] == roofs
+
+
 def test_a_cell_is_held_against_as_many_threads_as_it_keeps_busy() -> None:
     one, two, all_of_them = (rate.roof for rate in rates())
     assert one is not None

@@ -50,6 +50,7 @@ def inspect(program: Any, cell: DistributedCell) -> Executed:
         differs_from_request=_difference(cell, operations),
         flops_per_step=work.flops or None,
         bytes_per_step=work.bytes or None,
+        product_types=[name for name, _ in work.of_types],
     )
 
 
@@ -75,7 +76,7 @@ def _work_per_step(program: Any, cell: DistributedCell) -> OperationCount:
     """
     counted = (None if cell.device == "tpu" else work_of(program)) or OperationCount()
     workers = 1 if cell.asynchronous else cell.workers
-    return OperationCount(counted.flops * workers, counted.bytes * workers)
+    return OperationCount(counted.flops * workers, counted.bytes * workers, counted.of_types)
 
 
 def inspect_expanded(definition: Any, layouts: Mapping[str, str]) -> Executed:

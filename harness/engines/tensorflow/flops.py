@@ -6,6 +6,7 @@ batched product, whose attribute is `adj_x`, and count what the runtime prunes.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ class OperationCount(NamedTuple):
     """2 for each multiplication and addition."""
     bytes: int = 0
     """Of the tensors that each of them reads and writes, each once; what a cache holds meanwhile counts as well."""
+    of_types: tuple[tuple[str, int], ...] = ()
+    """How many of `flops` are of numbers of each type, the most first."""
 
 
 def work_of(program: Any) -> OperationCount | None:
@@ -48,10 +51,11 @@ def _of_graph(graph: Any, library: Mapping[str, Any], known: dict[str, Operation
 
 
 def _sum(several: Iterable[OperationCount]) -> OperationCount:
-    flops, moved = 0, 0
+    flops, moved, of_types = 0, 0, Counter[str]()
     for one in several:
         flops, moved = flops + one.flops, moved + one.bytes
-    return OperationCount(flops, moved)
+        of_types.update(dict(one.of_types))
+    return OperationCount(flops, moved, tuple(of_types.most_common()))
 
 
 def _needed(graph: Any) -> Iterator[Any]:
@@ -72,7 +76,8 @@ def _needed(graph: Any) -> Iterator[Any]:
 def _of_operation(operation: Any, library: Mapping[str, Any], known: dict[str, OperationCount]) -> OperationCount:
     if (count := COUNTS.get(operation.type)) is not None:
         flops = count(operation)
-        return OperationCount(flops, _moved(operation) if flops else 0)
+        of_types = ((operation.outputs[0].dtype.name, flops),)
+        return OperationCount(flops, _moved(operation), of_types) if flops else OperationCount()
     inner = [_of_function(name, library, known) for name in _functions_of(operation)]
     if operation.type in CALLS or not any(work.flops for work in inner):
         return _sum(inner)

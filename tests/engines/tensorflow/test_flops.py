@@ -95,9 +95,9 @@ def test_a_dense_net_moves_operands_and_results_of_each_product_once(tf: Any) ->
     net = [layers.Dense(512, activation="relu"), layers.Dense(10)]
     first, second = BATCH * 784 + 784 * 512 + BATCH * 512, BATCH * 512 + 512 * 10 + BATCH * 10
     # the same three tensors in each direction; of the first layer nobody needs the gradient of the batch
-    assert work_of(step(tf, net, (784,))) == OperationCount(
-        dense(784, 512, first=True) + dense(512, 10), 4 * (2 * first + 3 * second)
-    )
+    flops = dense(784, 512, first=True) + dense(512, 10)
+    moved = 4 * (2 * first + 3 * second)
+    assert work_of(step(tf, net, (784,))) == OperationCount(flops, moved, (("float32", flops),))
 
 
 def test_lenets_first_convolution_moves_images_filter_and_result(tf: Any) -> None:
@@ -105,14 +105,29 @@ def test_lenets_first_convolution_moves_images_filter_and_result(tf: Any) -> Non
 
     tensors = BATCH * 28 * 28 * 1 + 5 * 5 * 1 * 6 + BATCH * 28 * 28 * 6
     work = work_of(step(tf, [layers.Conv2D(6, 5, padding="same", use_bias=False)], (28, 28, 1)))
-    assert work == OperationCount(convolution(28, 28, 5, 1, 6, first=True), 4 * 2 * tensors)
+    flops = convolution(28, 28, 5, 1, 6, first=True)
+    assert work == OperationCount(flops, 4 * 2 * tensors, (("float32", flops),))
 
 
 def test_half_precision_moves_half_as_much(tf: Any) -> None:
     def product(a: Any, b: Any) -> Any:
         return tf.matmul(tf.cast(a, tf.bfloat16), tf.cast(b, tf.bfloat16))
 
-    assert work_of(program(tf, product, (2, 3), (3, 5))) == OperationCount(2 * 2 * 3 * 5, 2 * (6 + 15 + 10))
+    assert work_of(program(tf, product, (2, 3), (3, 5))) == OperationCount(60, 2 * (6 + 15 + 10), (("bfloat16", 60),))
+
+
+def test_the_types_that_are_multiplied_are_told_those_of_the_most_operations_first(tf: Any) -> None:
+    def products(a: Any, b: Any) -> Any:
+        half = tf.matmul(tf.cast(a, tf.bfloat16), tf.cast(b, tf.bfloat16))
+        double, again = tf.cast(a, tf.float64), tf.cast(tf.transpose(b), tf.float64)
+        return half, tf.matmul(double, again, transpose_b=True), tf.matmul(double, again, transpose_b=True) + 1
+
+    traced = program(tf, products, (2, 3), (3, 5))
+    found = work_of(traced)
+    assert found is not None
+    assert found.of_types == (("float64", 120), ("bfloat16", 60))
+    alone = cell(strategy="none", replicas=1, global_batch_size=32)
+    assert inspect(traced, alone).product_types == ["float64", "bfloat16"]  # type: ignore[arg-type]
 
 
 def test_lenet_is_what_one_counts_by_hand(tf: Any) -> None:
