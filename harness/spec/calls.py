@@ -9,7 +9,9 @@ from harness.errors import UsageError, nearest
 PATTERN = r"\w+\([^()]*\)"
 """What is a name with parameters, right or wrong."""
 MOST = 2**24
-"""No parameter is larger: what is made of several must still be countable."""
+"""No parameter of a registered name is larger: what is made of several must still be countable."""
+MOST_OF_OWN = 2**53
+"""Of the user's own functions' whole numbers: beyond it a decimal number could not tell one from the next."""
 ParameterValue = int | float
 """What a parameter is. One whose default is an int takes whole numbers; a default of 0 says that it may be 0, too."""
 _PART = re.compile(r"\s*,\s*(?![^()]*\))")
@@ -71,7 +73,7 @@ def own_of(key: str, text: str) -> tuple[str, Mapping[str, ParameterValue]]:
         if parameter in given:
             raise UsageError(f"{key}: given {text!r}: '{parameter}' is there twice")
         try:
-            given[parameter] = _number_of(value, 0 if value.isdecimal() else 0.0)
+            given[parameter] = _own_number_of(value)
         except UsageError as error:
             raise UsageError(f"{key}: given {text!r}: {parameter}: given {value!r}, {error}") from None
     return path, MappingProxyType(given)
@@ -96,6 +98,15 @@ def _number_of(text: str, default: ParameterValue) -> ParameterValue:
         if (number > 0 or number == default) and number <= MOST:
             return number
     raise UsageError(f"expected a number {'from 0' if default == 0 else 'above 0'} to {MOST}")
+
+
+def _own_number_of(text: str) -> ParameterValue:
+    """The number that a parameter of the user's own function is given, whose limits the function knows."""
+    if re.fullmatch(r"-?[0-9]{1,16}", text) and abs(int(text)) <= MOST_OF_OWN:
+        return int(text)
+    if not re.fullmatch(r"-?[0-9]+", text) and _DECIMAL.fullmatch(text.removeprefix("-")):
+        return float(text) + 0.0  # -0 is 0
+    raise UsageError(f"expected a whole number from {-MOST_OF_OWN} to {MOST_OF_OWN}, or a decimal number")
 
 
 def text_of(name: str, parameters: Mapping[str, ParameterValue]) -> str:

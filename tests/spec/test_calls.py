@@ -8,7 +8,7 @@ import pytest
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.engines.tensorflow.workloads import load_workload
 from harness.errors import UsageError
-from harness.spec import expand, sweep_from
+from harness.spec import calls, expand, sweep_from
 from harness.spec.catalogue import Catalogue
 from harness.spec.text import value_from
 
@@ -88,6 +88,29 @@ def test_functions_of_your_own_take_parameters_and_several_values_are_an_axis(ke
     assert cells[0].own_code[key] in spelt
 
 
+@pytest.mark.parametrize(
+    ("text", "spelt", "given"),
+    [
+        ("my:f(rows=20000000)", "my:f(rows=20000000)", {"rows": 20_000_000}),
+        ("my:f(bias=-1)", "my:f(bias=-1)", {"bias": -1}),
+        ("my:f(bias=-0)", "my:f(bias=0)", {"bias": 0}),
+        ("my:f(rate=-1e-7)", "my:f(rate=-1e-07)", {"rate": -1e-7}),
+        ("my:f(rate=-0.0)", "my:f(rate=0.0)", {"rate": 0.0}),
+        ("my:f(most=1e20)", "my:f(most=1e+20)", {"most": 1e20}),
+        ("my:f(seed=9007199254740992)", "my:f(seed=9007199254740992)", {"seed": 2**53}),
+    ],
+)
+def test_a_function_of_your_own_sets_its_own_limits(text: str, spelt: str, given: dict[str, int | float]) -> None:
+    for key in ("model", "data"):
+        assert calls.own_text(key, text) == spelt
+        assert calls.own_text(key, spelt) == spelt
+        assert calls.own_of(key, text) == ("my:f", given)
+        assert [type(value) for value in calls.own_of(key, text)[1].values()] == [type(one) for one in given.values()]
+
+
+OWN_NUMBER = "expected a whole number from -9007199254740992 to 9007199254740992, or a decimal number"
+
+
 @pytest.mark.parametrize("key", ["model", "data"])
 @pytest.mark.parametrize(
     ("text", "says"),
@@ -95,7 +118,11 @@ def test_functions_of_your_own_take_parameters_and_several_values_are_an_axis(ke
         ("my:f()", "given 'my:f()', expected parameters with a number each, such as my:f(layers=2)"),
         ("my:f(4)", "given 'my:f(4)', expected parameters with a number each, such as my:f(layers=2)"),
         ("my:f(a=1,a=2)", "given 'my:f(a=1,a=2)': 'a' is there twice"),
-        ("my:f(a=x)", "given 'my:f(a=x)': a: given 'x', expected a number from 0 to 16777216"),
+        ("my:f(a=x)", f"given 'my:f(a=x)': a: given 'x', {OWN_NUMBER}"),
+        ("my:f(a=--1)", f"given 'my:f(a=--1)': a: given '--1', {OWN_NUMBER}"),
+        ("my:f(a=inf)", f"given 'my:f(a=inf)': a: given 'inf', {OWN_NUMBER}"),
+        ("my:f(a=9007199254740993)", f"a: given '9007199254740993', {OWN_NUMBER}"),
+        ("my:f(a=-9007199254740993)", f"a: given '-9007199254740993', {OWN_NUMBER}"),
         ("my:f(a=1", "'my:f(a=1' is not one of "),
         ("my:f(a=(1))", "'my:f(a=(1))' is not one of "),
     ],
