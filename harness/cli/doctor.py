@@ -27,7 +27,7 @@ HELP = (
 def command(
     limits: Annotated[
         bool,
-        typer.Option("--limits", help="Say what this machine can do at most; it is measured once, in half a minute."),
+        typer.Option("--limits", help="Say what this machine can do at most; measured once, in about half a minute."),
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="With --limits: measure it again.")] = False,
     prove: Annotated[

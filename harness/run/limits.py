@@ -1,4 +1,4 @@
-"""What this machine can do at most, measured by fresh processes that take turns, within half a minute."""
+"""What this machine can do at most, measured by fresh processes that take turns, in about half a minute."""
 
 import datetime
 import time
@@ -16,7 +16,8 @@ from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.version import __version__
 
 BUDGET_S = 28.0
-"""No round begins that would end later than this, the import included, once there are LEAST_ROUNDS."""
+"""No round beyond LEAST_ROUNDS begins that would end later than this, the import included. With GPUs these two may take
+longer: their processes begin with CUDA, whatever a kernel takes."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 6
 """A round is a fresh process on each place. Two are the fewest that give an interval."""
 KERNEL_S = 0.1
