@@ -1,6 +1,7 @@
 """What a traced program holds, by which instruments are told apart, and what the graph optimiser leaves of it."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from harness.engines.tensorflow.executed import COLLECTIVES, inspect
@@ -18,14 +19,47 @@ CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 READ = "ReadVariableOp"
 
 
-def holds_of(program: Any, cell: TrainingCell) -> Holds:
-    """What a ConcreteFunction holds, with all that it calls."""
-    ops = _ops(program.graph.as_graph_def())
+OTHER_WAYS = ("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase")
+"""Ops whose functions lie in a program once more where it is differentiated."""
+BACKWARD_SCOPES = ("gradient_tape", "gradients")
+"""Of what a tape adds to a program, what its names begin with, within a plain function."""
+
+
+def holds_of(program: Any, cell: TrainingCell, optimizers: Collection[str] = ()) -> Holds:
+    """What a ConcreteFunction holds, with all that it calls. `optimizers` are the names that an update's ops are below;
+    without any nobody tells what is of the update and what of the forward pass."""
+    graph = program.graph.as_graph_def()
+    nodes = nodes_of(graph)
+    ops = [node.op for node in nodes]
     work = Counter(op for op in ops if works(op))
-    changes = sum(op.startswith(CHANGES) for op in ops)
+    changes = [node for node in nodes if node.op.startswith(CHANGES)]
     executed, collectives = inspect(program, cell), sum(op in COLLECTIVES for op in ops)
-    of_reductions = Counter(executed.operations), changes, sum(executed.pack_bytes), collectives
-    return Holds(work, *of_reductions, reads=ops.count(READ), flops=executed.flops_per_step)
+    of_reductions = Counter(executed.operations), len(changes), sum(executed.pack_bytes), collectives
+    return Holds(
+        work,
+        *of_reductions,
+        reads=ops.count(READ),
+        flops=executed.flops_per_step,
+        forward=_forward(graph, nodes, optimizers) if optimizers else None,
+        updates=sum(_is_below(node, optimizers) for node in changes),
+    )
+
+
+def _forward(graph: Any, nodes: Sequence[Any], optimizers: Collection[str]) -> Counter[str] | None:
+    """Products and convolutions that are of no backward pass and of no update. None where names do not tell: of what a
+    tape differentiates as a function, a loop or a branch there is a copy, and a gradient of the user's own, as of what
+    is computed again, has the names of a forward pass."""
+    copies = any("_backward_" in function.signature.name for function in graph.library.function)
+    nodes = [node for node in nodes if not _is_below(node, optimizers)]
+    own = any(node.attr["_gradient_op_type"].s.startswith(b"CustomGradient") for node in nodes)
+    if copies or own or any(node.op in OTHER_WAYS for node in nodes):
+        return None
+    heavy = [node for node in nodes if any(part in node.op for part in HEAVY)]
+    return Counter(node.op for node in heavy if not _is_below(node, BACKWARD_SCOPES))
+
+
+def _is_below(node: Any, scopes: Collection[str]) -> bool:
+    return any(scope in scopes for scope in node.name.split("/")[:-1])
 
 
 def works(op: str) -> bool:

@@ -8,12 +8,13 @@ import itertools
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 from harness.errors import Unsupported
 from harness.protocol.engine import GATE_UPDATES, Pace
-from harness.record.explain import FORWARD, IN_ONE_CALL, NO_INPUT
-from harness.trial.instruments import READ_INPUT, STEPS_A_CALL, Holds, in_words, lacks_more
+from harness.record.explain import IN_ONE_CALL, NO_INPUT
+from harness.trial.instruments import READ_INPUT, STEPS_A_CALL, Holds, lacks_more
 from harness.trial.same_work.trainer import SameWorkTrainer
 
 Step = Callable[..., Any]
@@ -87,11 +88,10 @@ class TakenApart(SameWorkTrainer):
 
 
 def fault_of(name: str, whole: Holds, holds: Holds) -> str | None:
-    """What an instrument's step lacks or has against its name; None where it is as it should be. Beside what holds of
-    all engines, a forward pass is the whole one."""
-    if fault := lacks_more(name, whole, holds, lambda op: op.endswith(BACKWARD)):
-        return fault
-    forward = Counter({op: count for op, count in whole.work.items() if not op.endswith(BACKWARD)})
-    if name == FORWARD and holds.work != forward:
-        return f"it computes {in_words(holds.work)} where the whole step's forward pass computes {in_words(forward)}"
-    return None
+    """What an instrument's step lacks or has against its name; None where it is as it should be."""
+    return lacks_more(name, _with_forward(whole), _with_forward(holds), lambda op: op.endswith(BACKWARD))
+
+
+def _with_forward(holds: Holds) -> Holds:
+    forward = Counter({op: count for op, count in holds.work.items() if not op.endswith(BACKWARD)})
+    return replace(holds, forward=forward)

@@ -86,7 +86,7 @@ class InstrumentLoop(CustomLoop):
         import tensorflow as tf
 
         training = self._training
-        whole, optimised_whole = holds_of(super().program(), training.cell), collected()
+        whole, optimised_whole = self._holds(super().program()), collected()
         if self._name not in READ_INPUT:
             batches = itertools.cycle([on_replicas(training, x, y) for x, y in training.batches])
         if self._name == REDUCTION:
@@ -104,6 +104,15 @@ class InstrumentLoop(CustomLoop):
         self._instrument(*self._example)
         self._judge(whole, optimised_whole, collected())
         return self._instrument, batches
+
+    def _holds(self, program: Any) -> Holds:
+        """What a program holds. A model that trains itself has its own optimizer."""
+        names, found = set(), [self._training.optimizer, getattr(self._training.model, "optimizer", None)]
+        while found:
+            if (optimizer := found.pop()) is not None:
+                names.add(optimizer.name)
+                found.append(getattr(optimizer, "inner_optimizer", None))
+        return holds_of(program, self._training.cell, names)
 
     def _step_without(self) -> Any:
         training = self._training
@@ -190,7 +199,7 @@ class InstrumentLoop(CustomLoop):
         `left` are the products and convolutions that the graph optimiser left of each: what nobody needs, such as the
         gradient of the batch itself, it leaves out of both. It does not see into what XLA compiles.
         """
-        holds = replace(holds_of(self.program(), self._training.cell), left=left)
+        holds = replace(self._holds(self.program()), left=left)
         if fault := lacks_more(self._name, replace(whole, left=left_of_whole), holds):
             raise Unsupported(f"instrument '{self._name}': {fault}")
 
