@@ -40,6 +40,7 @@ class Mean:
     alone: Callable[[], None] | None = None
     resting = nullcontext
     staleness: dict[int, int] | None = None
+    labels = ""
 
     def __init__(self, request: Request) -> None:
         self._cell = request.training

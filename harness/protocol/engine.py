@@ -180,6 +180,11 @@ class Trainer(Protocol):
     def staleness(self) -> dict[int, int] | None:
         """How many updates had how many others pass between their read and their write; None where all wait."""
 
+    @property
+    def labels(self) -> str:
+        """A digest of the labels of this process's first batches (`harness.trial.sameness`); empty where it is not
+        told."""
+
     def forget_peak(self) -> None:
         """The first updates are proved: the peak of accelerator memory is of what comes."""
 

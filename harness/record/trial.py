@@ -102,7 +102,7 @@ CALL = "call"
 
 _LATER_OF_EXECUTED = (
     *("arithmetic", "optimizer", "nccl", "flops_per_step", "bytes_per_step"),
-    *("product_types", "engine", "unlike", "steps_a_call"),
+    *("product_types", "engine", "unlike", "steps_a_call", "initial_weights", "labels"),
 )
 """Fields of `Executed` that are not written where they say nothing."""
 
@@ -148,6 +148,12 @@ class Executed(RecordModel):
     steps_a_call: Positive | None = None
     """Training steps that a call makes, as the loop in its program is bound, of which all else here describes one. None
     of a program that is a step."""
+    initial_weights: str = ""
+    """A digest of the values that the weights began with, in whatever layout, of the models that several engines train.
+    Empty of others, and of earlier records."""
+    labels: list[str] = []
+    """Of each process that trains a digest of the labels of its first six batches, with the gate's, in their order.
+    Empty where the loop in Python does not see them, and of earlier records."""
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from harness.trial.judgement import (
 )
 from harness.trial.memory import let_go
 from harness.trial.own_check import Check, own_check
+from harness.trial.same_work.architectures import architectures
+from harness.trial.sameness import digest_of_weights
 
 SLOW_PHASES, SLOW_S = 3, 0.3
 """Where a round of `PROOF_PHASES` steps takes longer than this, the late update is one of so many in a row."""
@@ -118,7 +120,10 @@ class Trial(Attempt):
     def _executed(self, trainer: Trainer) -> Executed:
         """What ran; TensorFlow goes without saying, as in all records of before there were others."""
         name = self._engine.name
-        return trainer.executed().model_copy(update={"engine": name if name != ENGINE else "", "nccl": nccl.told()})
+        told = {"engine": name if name != ENGINE else "", "nccl": nccl.told()}
+        if self._initial and self._request.training.model in architectures():
+            told["initial_weights"] = digest_of_weights(self._initial)
+        return trainer.executed().model_copy(update=told)
 
     def _ask_own_of_first(self) -> None:
         """Ask it about each of the first updates."""
@@ -218,6 +223,8 @@ class Trial(Attempt):
 
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
+        labels = [trainer.labels] if trainer.labels else []
+        self._outcome.executed = self._outcome.executed.model_copy(update={"labels": labels})
         self._outcome.final_loss = clock.losses[-1]
         self._checks.late = None  # an update that was proved between windows does not stand for one after the last
         self._checks.detail.pop("late", None)

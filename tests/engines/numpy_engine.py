@@ -88,6 +88,7 @@ class LeastSquares:
     least_steps = 1
     ahead = 0
     staleness: dict[int, int] | None = None
+    labels = ""
     alone: Callable[[], None] | None = None
     resting: Callable[[], AbstractContextManager[object]] = nullcontext
 

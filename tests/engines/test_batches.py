@@ -8,6 +8,7 @@ import pytest
 
 from harness.protocol.engine import GATE_UPDATES
 from harness.trial.same_work.batches import Data, resized
+from harness.trial.sameness import LOOKED_AT
 
 SHAPE = (28, 28, 1)
 
@@ -45,6 +46,18 @@ def test_what_comes_after_the_gate_is_the_seeds_and_does_not_depend_on_how_much_
 
     assert labels(1, 0) == labels(1, 3)
     assert labels(1, 0) != labels(2, 0)
+
+
+@pytest.mark.parametrize("name", ["digits", "synthetic"])
+def test_what_the_step_is_given_has_one_digest_whoever_places_it_and_another_in_another_order(name: str) -> None:
+    def digest(seed: int = 1, ahead: int = 2, thread: bool = False, share: slice = slice(None)) -> str:
+        made = Data(name, SHAPE, 64, seed, ahead, share, thread)
+        list(itertools.islice(made.batches(lambda batch: batch), LOOKED_AT))
+        return made.seen.digest
+
+    assert digest() == digest(ahead=0) == digest(thread=True) != ""
+    assert digest() != digest(share=slice(0, 32))
+    assert (digest() == digest(seed=2)) == (name == "synthetic"), "those are the same whatever the seed"
 
 
 def test_so_many_batches_are_placed_before_they_are_asked_for() -> None:

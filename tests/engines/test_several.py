@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,7 @@ from tests.cli.real import run as harness
 from tests.engines.numpy_engine import flags
 from tests.synthetic import failed, make_run
 
+ALIKE = {"initial_weights": "a", "labels": ["b"]}
 BOTH = ("tests.engines.numpy_engine:NumpyEngine", "tests.engines.numpy_engine:NumpyAgain")
 
 
@@ -174,6 +176,31 @@ def test_a_fixed_cost_is_of_processes_or_of_devices_and_leaves_out_the_trial_tha
     assert costs["torch"] == ["1 device 2.00 s", "2 processes 2.00 s"]
 
 
+@pytest.mark.parametrize(
+    ("of_torch", "said"),
+    [
+        ({}, ["began with the same weights", "had the same batches in the same order, where"]),
+        ({"initial_weights": "other"}, ["did not all begin with the same weights", "had the same batches"]),
+        ({"labels": ["other"]}, ["began with the same weights", "did not all have the same batches in the same order"]),
+        ({"initial_weights": "", "labels": []}, []),
+    ],
+)
+def test_weights_and_batches_are_said_to_be_the_same_or_not_where_the_records_tell(
+    of_torch: dict[str, Any], said: list[str]
+) -> None:
+    both = by_two_engines(*make_run(faults=False), lambda _: {})
+    told = [
+        trial.model_copy(update={"executed": trial.executed.model_copy(update={**ALIKE, **more})})
+        for trial in both[1]
+        for more in [of_torch if trial.cell.get("engine") == "torch" else {}]
+    ]
+    [work] = summarise(both[0], told).workloads
+    sentences = [f"By their records {ENGINE} and torch {words}" for words in said]
+    assert all(sentence in engines_table(work).note for sentence in sentences)
+    assert engines_table(work).note.count("By their records") == len(said)
+    assert all(sentence in differing_lines(work)[-1] for sentence in sentences)
+
+
 def test_what_the_ranking_does_not_tell_depends_on_the_devices_that_it_is_of() -> None:
     manifest, trials = make_run(faults=False)
     [work] = summarise(manifest, trials).workloads
@@ -245,4 +272,7 @@ def test_tensorflow_pytorch_and_jax_are_ranked_in_one_sweep(torch_python: str, j
     run = only_run(tmp_path / "results")
     assert {trial.status for trial in run.trials} == {"ok"}
     assert {trial.executed.engine for trial in run.trials} == {"", "torch", "jax"}
+    assert len({trial.executed.initial_weights for trial in run.trials} - {""}) == 1
+    fed = {(trial.cell.workers, trial.cell.work.amount, *trial.executed.labels) for trial in run.trials}
+    assert sorted(len(labels) for _, _, *labels in fed) == [1, 2], "the same for all engines, one of each process"
     assert {"engine.torch.torch", "engine.jax.jax"} <= set(run.manifest.facts)

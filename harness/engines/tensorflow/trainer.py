@@ -179,6 +179,11 @@ class TensorFlowTrainer:
         """Of parameter servers."""
         return self._loop.staleness
 
+    @property
+    def labels(self) -> str:
+        """As the loop saw them."""
+        return self._loop.labels
+
     def forget_peak(self) -> None:
         """Of this process's devices."""
         if not self._request.training.asynchronous:

@@ -1,12 +1,13 @@
 """The table beside a ranking of several engines: what of the work each does otherwise."""
 
 import statistics
+from collections.abc import Sequence
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.collectives import of_collectives
 from harness.report.tables.table import Head, Table
 from harness.report.words.engines import engine_name, processors_of_engines
-from harness.report.words.text import FIXED_PARTS, NOTHING, seconds
+from harness.report.words.text import FIXED_PARTS, NOTHING, listed, seconds
 from harness.visible import plural, printable
 
 MEASURED_COLUMNS = ("processors of one device", "fixed cost of a trial")
@@ -25,6 +26,38 @@ def tells_not(work: WorkloadSummary) -> str:
         "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or "
         f"on {'accelerators' if on_processors else 'other devices'}, nor how mature or convenient they are."
     )
+
+
+def likeness(work: WorkloadSummary) -> str:
+    """What the records show of the engines' first weights and of their batches; empty where they show nothing."""
+    measured = [(engine_name(cell), cell.trials) for cell in work.cells if cell.measured is not None]
+    began = [(name, "", trials.executed.initial_weights) for name, trials in measured]
+    fed = [
+        (name, (trials.cell.shape.workers, trials.cell.work.amount), " ".join(trials.executed.labels))
+        for name, trials in measured
+    ]
+    told = (
+        _compared(began, "began with the same weights", "did not all begin with the same weights"),
+        _compared(
+            fed,
+            "had the same batches in the same order, where as many processes have as large a batch",
+            "did not all have the same batches in the same order, though as many processes had as large a batch",
+        ),
+    )
+    return " ".join(filter(None, told))
+
+
+def _compared(found: Sequence[tuple[str, object, str]], alike: str, unlike: str) -> str:
+    """What digests show of the engines that have one of the same thing; of (engine, thing, digest or nothing)."""
+    digests: dict[object, dict[str, set[str]]] = {}
+    for engine, thing, digest in found:
+        if digest:
+            digests.setdefault(thing, {}).setdefault(digest, set()).add(engine)
+    several = [by for by in digests.values() if len(set().union(*by.values())) > 1]
+    if not several:
+        return ""
+    names = sorted(set().union(*(engines for by in several for engines in by.values())))
+    return f"By their records {listed(names, len(names))} {alike if all(len(by) == 1 for by in several) else unlike}."
 
 
 def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
@@ -57,7 +90,7 @@ def differing_lines(work: WorkloadSummary) -> list[str]:
         pairs = [(name, text) for name, text in zip(names, told, strict=True) if name not in MEASURED_COLUMNS]
         words = [f"{name} {text}" for name, text in pairs if text != NOTHING]
         lines += [f"{engine}: {'; '.join(words)}."] if words else []
-    return lines
+    return lines + ([likeness(work)] if table.rows and likeness(work) else [])
 
 
 def engines_table(work: WorkloadSummary) -> Table:
@@ -86,6 +119,6 @@ def engines_table(work: WorkloadSummary) -> Table:
         "What differs between the engines",
         columns,
         tuple(tuple(printable(text) for text in row) for row in rows) if several else (),
-        f"{NOTE} {tells_not(work)}",
+        " ".join(filter(None, (NOTE, likeness(work), tells_not(work)))),
         unfolded=True,
     )

@@ -1,5 +1,6 @@
 """What the processes of one trial report, made one report: the trial as its turns and its record see it."""
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Literal
@@ -157,8 +158,11 @@ class Merged:
 
     def _success(self) -> Outcome:
         assert self._lead.outcome is not None
+        labels = [worker.outcome.executed.labels for worker in self.workers if worker.outcome is not None]
+        told = {"labels": list(itertools.chain.from_iterable(labels)) if all(labels) else []}
         outcome = self._lead.outcome.model_copy(
             update={
+                "executed": self._lead.outcome.executed.model_copy(update=told),
                 "cluster": self.record(),
                 "peak_memory_bytes": self._memory(),
                 "resources": resources_of(self.processes, self._lead.outcome.resources),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from harness.protocol.engine import GATE_UPDATES
 from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
 from harness.trial.same_work.shuffle import shuffled
+from harness.trial.sameness import LOOKED_AT, LabelsSeen
 
 if TYPE_CHECKING:
     from harness.protocol.state import Array
@@ -62,6 +63,7 @@ class Data:
         self._share, self._thread, self._processes = share, thread, processes
         self._stays = name == SYNTHETIC
         self.gate: list[Batch] = self.first(GATE_UPDATES)
+        self.seen = LabelsSeen()
 
     @property
     def ahead(self) -> int:
@@ -90,7 +92,11 @@ class Data:
     def batches(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
         """This process's share of the gate's batches as `place` puts them on the devices, then of the endless rest, a
         few ahead of the step."""
-        first = [place(self.share_of(batch)) for batch in self.gate]
+        self.seen = LabelsSeen()
+        shares = [self.share_of(batch) for batch in self.gate]
+        first = [place(share) for share in shares]
+        for _, labels in shares + shares[-1:] * (LOOKED_AT if self._stays else 0):
+            self.seen.take(labels)
         if self._stays:
             return itertools.chain(first, itertools.repeat(first[-1]))
         ahead = _in_a_thread if self._thread and self._ahead else _ahead
@@ -132,6 +138,7 @@ class Data:
         parts = [_in_parts(order, self._size // self._processes) for order in orders]
         while True:
             now = np.concatenate([next(part) for part in parts])[self._share]
+            self.seen.take(labels[now])
             yield images[now], labels[now]
 
 

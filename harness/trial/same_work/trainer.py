@@ -50,6 +50,11 @@ class SameWorkTrainer(ABC):
         return self._data.ahead
 
     @property
+    def labels(self) -> str:
+        """Of the batches that the loop was given."""
+        return self._data.seen.digest
+
+    @property
     def _rank(self) -> int:
         """The number of this process."""
         member = self._request.member

@@ -41,6 +41,11 @@ class Loop(ABC):
         """How many updates had how many others pass meanwhile; None where all replicas wait for each other."""
         return None
 
+    @property
+    def labels(self) -> str:
+        """A digest of the first batches' labels, where the loop in Python sees them."""
+        return ""
+
     @abstractmethod
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""

@@ -17,6 +17,8 @@ from harness.engines.tensorflow.training import share_gradients
 from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 from harness.trial.array_cache import cached_arrays
+from harness.trial.same_work.architectures import architectures
+from harness.trial.sameness import LOOKED_AT, LabelsSeen
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -39,12 +41,15 @@ class CustomLoop(Loop):
         self._several = SeveralSteps(training, self._step) if several else None
         self._example: Any = None
         self._input: Iterator[tuple[Any, ...]] | None = None
+        self._seen = LabelsSeen()
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
         # Kept after the loop: taking a distributed iterator down can take seconds, and the process ends soon.
         batches: Iterator[tuple[Any, ...]] = batches_of(self._training)
         self._input = batches
+        if self._training.cell.model in architectures() and self._several is None:
+            batches = self._looked_at(batches)
         step, windows = self._step, 0
         while steps := pace.begin():
             self._plant.window_begins()
@@ -58,6 +63,19 @@ class CustomLoop(Loop):
             if windows == len(self._training.batches):  # the gate is passed, and no window is timed yet
                 self._calibrate(batches)
                 step, batches = self._timed(batches)
+
+    @property
+    def labels(self) -> str:
+        """Of the models that other engines train, too."""
+        return self._seen.digest
+
+    def _looked_at(self, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The same; the labels of the first are read."""
+        for x, y in itertools.islice(batches, LOOKED_AT):
+            parts = self._training.strategy.experimental_local_results(y)
+            self._seen.take([label for part in parts for label in part.numpy().tolist()])
+            yield x, y
+        yield from batches
 
     def _issue(self, step: Any, batches: Iterator[tuple[Any, ...]], steps: int) -> tuple[tuple[Any, ...], Any]:
         """So many steps; what the last of them was given, and each replica's share of its loss."""
