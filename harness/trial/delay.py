@@ -1,7 +1,11 @@
-"""Planted time: something after the last step of a window that takes a share of what its steps took."""
+"""Planted time: something after the last step of a window that takes a share of what its steps took, or so long for
+each step, and workers that sleep before their steps."""
 
 import time
 from collections.abc import Callable
+
+from harness.errors import Unsupported
+from harness.record.trial import Plant
 
 PLACEBO = 0.2
 """Share of a window that work takes on both sides, so that both call it in every window: a call takes 1.0 to 1.4 ms,
@@ -52,3 +56,71 @@ class Delay:
         if self._owed > 0:
             self._spend(self._owed)
             self._owed -= self._clock() - done
+
+
+class StepDelay:
+    """As many seconds for each step, however long it takes, at the end of the window, as `Delay` spends them."""
+
+    def __init__(self, each_s: float, spend: Callable[[float], None]) -> None:
+        self._each_s, self._spend = each_s, spend
+        self._owed = 0.0
+        """Seconds to spend still; negative when the last time was too long."""
+
+    def before_step(self) -> None:
+        """A step more."""
+        self._owed += self._each_s
+
+    def window_ends(self, finish: Callable[[], object]) -> None:
+        """Wait for the steps, then spend what is owed for them."""
+        finish()
+        self._spend_what_is_owed()
+
+    def _spend_what_is_owed(self) -> None:
+        if self._owed > 0:
+            begun = time.perf_counter()
+            self._spend(self._owed)
+            self._owed -= time.perf_counter() - begun
+
+
+SLOW_WORKER, WORKER_DELAY = "slow_worker", "worker_delay"
+"""Kinds of plants: before each step another worker sleeps, and the others wait for it; or all sleep alike."""
+
+
+class WorkerDelay(StepDelay):
+    """`plant.each` seconds a step of each worker, in the mean over a window.
+
+    What the two kinds differ in is waiting alone: a worker sleeps as long in both. One that is always slow would be
+    slow where no other waits for it, too, and an arm of `explain` takes as long as its slowest worker.
+
+    A window's time is its slowest worker's, so in each window all sleep as often, where `window_begins` is called: in
+    the first steps of one that has not a whole number of turns they sleep alike. How many steps a window has, the one
+    before it tells.
+    """
+
+    worker, workers = 0, 1
+    """Which of how many in lock-step it is."""
+
+    def __init__(self, plant: Plant) -> None:
+        if plant.each is None:
+            raise Unsupported(f"plant: '{plant.kind}' is seconds of each step, and no share of it")
+        super().__init__(plant.each, time.sleep)
+        self._in_turn = plant.kind == SLOW_WORKER
+        self._step = self._first_in_turn = 0
+        """Steps of this window so far; those in which all sleep alike."""
+
+    def window_begins(self) -> None:
+        """It has as many steps as the one before."""
+        self._first_in_turn, self._step = self._step % self.workers, 0
+
+    def before_step(self) -> None:
+        """Sleep, if it is this worker's turn: all workers count the same steps."""
+        turn = self._step - self._first_in_turn
+        if not self._in_turn or turn < 0:
+            self._sleep(self._each_s)
+        elif turn % self.workers == self.worker:
+            self._sleep(self.workers * self._each_s)
+        self._step += 1
+
+    def _sleep(self, seconds: float) -> None:
+        self._owed += seconds
+        self._spend_what_is_owed()

@@ -133,7 +133,7 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
         elif self._instrument:
             self._run(pace, lambda loss: MeanLoss(loss, self.agree))
             return
-        self._way.run(self._data.batches(self._placed), AgreedPace(pace, self.agree))
+        self._way.run(self._fed(self._placed), AgreedPace(pace, self.agree))
 
     def _step(self, x: Any, y: Any) -> Any:
         return self._way.step(x, y)

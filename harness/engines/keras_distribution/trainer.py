@@ -149,8 +149,9 @@ class KerasTrainer(OnJaxRecovering):
 
     def run(self, pace: Pace) -> None:
         """One call of `Model.fit`."""
-        offered: Iterator[Any] = self._data.batches(lambda batch: batch)
-        placed = self._data.batches(self._placed) if self._cell.data == SYNTHETIC else None
+        stays = self._cell.data == SYNTHETIC
+        offered: Iterator[Any] = (self._data.batches if stays else self._fed)(lambda batch: batch)
+        placed = self._fed(self._placed) if stays else None
         self._training.fit(pace, offered, placed, self._judged if self._instrument else None)
 
     @functools.cached_property

@@ -65,7 +65,7 @@ class TakenApart(SameWorkTrainer):
     def _run(self, pace: Pace, told: Callable[[Any], SupportsFloat]) -> None:
         """Train until `pace` says 0, from the gate's last update on by the instrument; `told` reads a step's loss."""
         step: Step = self._step
-        batches, windows = self._data.batches(self._placed), 0
+        batches, windows = self._fed(self._placed), 0
         while steps := pace.begin():
             several = windows >= GATE_UPDATES and self._instrument == IN_ONE_CALL
             for calls in range(0, steps, STEPS_A_CALL if several else 1):

@@ -13,10 +13,11 @@ from harness.protocol.engine import KnownStep, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
+from harness.trial.delay import SLOW_WORKER, WORKER_DELAY, WorkerDelay
 from harness.trial.ending import refuse_other_axes
 from harness.trial.kept_reference import kept_reference
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import Data
+from harness.trial.same_work.batches import Data, Placed
 from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
 
@@ -48,6 +49,23 @@ class SameWorkTrainer(ABC):
     def ahead(self) -> int:
         """What the cell asks for."""
         return self._data.ahead
+
+    def _fed(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
+        """The batches that a loop takes one by one before its steps; where workers are to be slow they come late."""
+        batches, plant = self._data.batches(place), self._request.plant
+        return batches if plant is None else self._late_ones(batches, WorkerDelay(plant))
+
+    def _late_ones(self, batches: Iterator[Placed], delay: WorkerDelay) -> Iterator[Placed]:
+        """The same; the step before is done when a worker sleeps, or it would sleep beside it."""
+        delay.worker, delay.workers = self._rank, self._request.training.workers
+        for batch in batches:
+            self.synchronise()
+            delay.before_step()
+            yield batch
+
+    @abstractmethod
+    def synchronise(self) -> None:
+        """Return when the devices have done all steps."""
 
     @property
     def labels(self) -> str:
@@ -243,10 +261,11 @@ def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> 
 
 def refuse_what_is_beside(request: Request, taken: Collection[str], title: str, taken_apart: bool = False) -> None:
     """Unsupported, with the reason, for an axis that the engine of a title has not `taken` into account, and for what
-    is done to a step or looked at beside it; a step may be `taken_apart` where its engine has instruments."""
+    is done to a step or looked at beside it; a step may be `taken_apart`, and workers may be slow before it, where its
+    engine has instruments."""
     refuse_other_axes(request.cell, taken, title)
-    if request.plant is not None:
-        raise Unsupported("plant: slow-downs are planted in TensorFlow's programs")
+    if request.plant is not None and not (taken_apart and request.plant.kind in (SLOW_WORKER, WORKER_DELAY)):
+        raise Unsupported(f"plant: '{request.plant.kind}' is planted in TensorFlow's programs alone")
     if request.instrument and not taken_apart:
         raise Unsupported(f"instrument '{request.instrument}': the steps of {title} are not taken apart")
     if request.trace is not None:

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Sequence
 
-from harness.engines.tensorflow.plants._delay import PlantedDelay, StepDelay
+from harness.engines.tensorflow.plants._delay import PlantedDelay, PlantedStepDelay
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
 from harness.record.trial import Plant
 
 
 def _build(plant: Plant, _: Sequence[str]) -> Planted:
-    return PlantedDelay(plant.share, _spin) if plant.each is None else StepDelay(plant.each, _spin)
+    return PlantedDelay(plant.share, _spin) if plant.each is None else PlantedStepDelay(plant.each, _spin)
 
 
 def _spin(seconds: float) -> None:

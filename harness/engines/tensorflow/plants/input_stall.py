@@ -3,14 +3,14 @@
 import time
 from collections.abc import Sequence
 
-from harness.engines.tensorflow.plants._delay import PlantedDelay, StepDelay
+from harness.engines.tensorflow.plants._delay import PlantedDelay, PlantedStepDelay
 from harness.engines.tensorflow.plants.base import Planted, PlantKind
 from harness.record.trial import Plant
 
 
 def _build(plant: Plant, _: Sequence[str]) -> Planted:
     if plant.each is not None:
-        return StepDelay(plant.each, time.sleep, of_input=True)
+        return PlantedStepDelay(plant.each, time.sleep, of_input=True)
     return PlantedDelay(plant.share, time.sleep, of_input=True)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.loops.custom import LOOP, LossInShares, make_step
-from harness.engines.tensorflow.plants import Planted, check_loop, planted, planted_in_updates, plants, slow_worker
+from harness.engines.tensorflow.plants import Planted, check_loop, planted, planted_in_updates, plants
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import TimedWork
 from harness.engines.tensorflow.plants.base import keep_nothing
@@ -264,8 +264,8 @@ def slept(kind: str, worker: int, windows: int, steps: int, monkeypatch: pytest.
         asked.append(seconds)
         now[0] += seconds
 
-    monkeypatch.setattr(slow_worker.time, "sleep", sleep)
-    monkeypatch.setattr(slow_worker.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     plant, found = planted(Plant(kind=kind, share=0.0, each=1.0), devices(1), worker, 2), []
     for _ in range(windows):
         plant.window_begins()
@@ -292,8 +292,8 @@ def test_workers_sleep_by_turns_and_each_as_long_in_a_window_as_if_all_slept_ali
 
 def test_a_worker_by_itself_sleeps_before_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(slow_worker.time, "perf_counter", lambda: sum(asked))
-    monkeypatch.setattr(slow_worker.time, "sleep", asked.append)
+    monkeypatch.setattr(time, "perf_counter", lambda: sum(asked))
+    monkeypatch.setattr(time, "sleep", asked.append)
     plant = planted(Plant(kind="slow_worker", share=0.0, each=1.0), devices(1))
     for _ in range(3):
         plant.before_step()
