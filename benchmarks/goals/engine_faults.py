@@ -56,18 +56,21 @@ class FaultyEngine:
         found: tuple[str, ...] = importlib.import_module(self.module).FAULTS
         return found
 
-    def trials(self) -> list[TrialRecord]:
-        """One of each loop, fault and number of processes, and of what is right, in one sweep."""
+    def trials(
+        self, processes: Sequence[int] = PROCESSES, loops: Sequence[str] = (), faults: Sequence[str] = ()
+    ) -> list[TrialRecord]:
+        """One of each loop, fault and number of processes, and of what is right, in one sweep; all where none is
+        named."""
         from tests.engines.sweeps import swept
 
         asked = {
             **SMALL,
             "engine": f"{self.module}:{self.kind}",
             "strategy": [self.strategy],
-            "loop": list(self.loops),
-            "workers": list(PROCESSES),
+            "loop": list(loops or self.loops),
+            "workers": list(processes),
             "replicas": [1],
-            "cross_device_op": [RIGHT, *self.faults],
+            "cross_device_op": [RIGHT, *(faults or self.faults)],
         }
         with scratch() as folder:
             return list(swept(asked, Path(folder), forked=False).trials)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.errors import UsageError
 from harness.record.trial import TrialRecord
 from harness.spec import Cell
 from tests.goals import load
@@ -66,3 +67,18 @@ def test_the_table_names_the_processes_at_which_every_loop_was_as_promised(goal:
     every = tried(goal, "stale", *["wrong_result"] * 3)
     but_three = tried(goal, "stale", "wrong_result", "ok", "wrong_result")
     assert goal.by_fault([every, but_three]) == [("fault", "torch"), ("`stale`", "2, 4")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["jax", "keras_distribution"])
+def test_what_is_promised_is_found_among_three_and_four_processes_and_what_is_right_passes(
+    goal: ModuleType, engine: str
+) -> None:
+    [of] = [of for of in goal.FAULTY if of.engine == engine]
+    try:
+        trials = of.trials([3, 4], of.loops[:1], sorted(PROMISED))
+    except UsageError as error:
+        pytest.skip(str(error))
+    ended = {(trial.cell.workers, trial.cell.cross_device_op): trial.status for trial in trials}
+    found = {(workers, fault): "wrong_result" for workers in (3, 4) for fault in PROMISED}
+    assert ended == {**found, (3, goal.RIGHT): "ok", (4, goal.RIGHT): "ok"}
