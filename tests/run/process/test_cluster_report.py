@@ -10,6 +10,7 @@ import pytest
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
 from harness.record.checks import Checks
+from harness.record.trial import Executed
 from harness.run.launchers import Placement, Seat
 from harness.run.process.cluster import ClusterChannel
 from harness.run.process.cluster_report import Merged, Process
@@ -71,6 +72,16 @@ def test_a_trial_is_ready_when_all_its_processes_are() -> None:
     assert trial.out == []
     trial.take_in(trial.processes[0], Report(ready=True, sync_seconds=0.1, steps=4))
     assert trial.out == [Report(ready=True, sync_seconds=0.2, steps=4)]
+
+
+@pytest.mark.parametrize(("second", "labels"), [(["b"], ["a", "b"]), ([], [])])
+def test_the_batches_of_all_workers_are_on_record_in_their_order_or_those_of_none(
+    second: list[str], labels: list[str]
+) -> None:
+    executed = {"fingerprint": "f", "labels": ["a"]}
+    [report] = tell(merged(CLUSTER), ended(executed=executed), ended(executed={"labels": second}))
+    assert report.outcome is not None
+    assert report.outcome.executed == Executed(fingerprint="f", labels=labels)
 
 
 def test_a_window_takes_as_long_as_the_slowest_worker_and_every_workers_time_is_kept() -> None:
