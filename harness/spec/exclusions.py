@@ -9,8 +9,9 @@ from harness.errors import UsageError, nearest
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.inputs import LeftOut
+from harness.spec.reading import read_keys
 from harness.spec.spelling import same
-from harness.spec.sweep import ASKED, sweep_of_keys
+from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import value_from
 from harness.spec.work import Cell
 from harness.visible import quoted
@@ -60,7 +61,7 @@ def _pairs(combination: str) -> Iterator[tuple[str, Sequence[Any]]]:
             given = value_from(key, value)
         except UsageError as error:
             raise UsageError(f"exclude: {error}") from None
-        values = getattr(sweep_of_keys({key: given}, "exclude"), key)
+        values = getattr(read_keys(Sweep, {key: given}, "exclude"), key)
         yield key, [f"{key}={value}" for value in values] if key in _CELL_KEYS else values
 
 

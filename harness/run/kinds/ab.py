@@ -33,7 +33,7 @@ from harness.run.kinds.sides import (
 from harness.run.process.zygote import Zygote
 from harness.run.progress.base import Progress, Quiet
 from harness.run.runner import begin, new_manifest
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 
 class AbRun(TrialRun):

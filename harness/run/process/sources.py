@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.registry import is_script, script_of
 from harness.run.process.startup import PACKAGE
-from harness.spec.cell import Cell
+from harness.spec.work import Cell
 
 OURS = "the harness"
 
