@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from best import layout_of, names
 from common import table
 from series import (
     SERIES,
@@ -45,6 +46,9 @@ PILOT = {5: 3, 12: 6}
 """Blocks of Stein's first stage, by the most blocks there may be."""
 TOLERANCE = 0.02
 Bounds = Iterator[tuple[float, float]]
+TRIALS = (2, 3, 5, 10)
+CELLS = ((4, 1.0), (4, 3.0), (4, 0.5), (12, 1.0), (12, 3.0))
+"""How many there are of a run, and how many times as noisy as the others one of them is."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,20 @@ def pooled_windows(steps: Array) -> Bounds:
     return zip((difference - half).tolist(), (difference + half).tolist(), strict=True)
 
 
+def cells_that_hold(cells: int, times: float, trials: int, repetitions: int) -> float:
+    """How often the interval of one cell over another of a run of so many holds the truth, the first of them being
+    `times` as noisy as the others: of that one, or where it is quieter of two others, to which it lends."""
+    chance = np.random.default_rng([1, cells, trials])
+    spread = np.where(np.arange(cells), 0.01, 0.01 * times)[:, None]
+    one = names(cells)[0 if times >= 1 else 1]
+    held = 0
+    for _ in range(repetitions):
+        logs = spread * chance.standard_normal((cells, trials)) + 0.1 * chance.standard_normal(trials)
+        low, high = _known(layout_of(logs).ratio(one, names(cells)[-1]))
+        held += low <= 0 <= high
+    return held / repetitions
+
+
 METHODS: tuple[Method, ...] = (
     Method("paired t", taking_turns, paired_t),
     Method("paired t, 90 %", taking_turns, lambda steps: paired_t(steps, TOST_CONFIDENCE), TOST_CONFIDENCE),
@@ -228,6 +246,12 @@ def main() -> None:
                 found = [measure(method, series, blocks, repetitions) for blocks in BLOCKS]
                 rows.append((method.name, series.name, *(text for one in found for text in _texts(one))))
         table(rows)
+    print("\ncells of one run, moderated variances")
+    rows = [("cells", "one is so noisy", *(f"{trials} trials" for trials in TRIALS))]
+    for cells, times in CELLS:
+        shares = [cells_that_hold(cells, times, trials, repetitions) for trials in TRIALS]
+        rows.append((str(cells), f"{times:g} times", *(f"{share:.1%}" for share in shares)))
+    table(rows)
 
 
 def _texts(found: Coverage) -> tuple[str, str, str]:

@@ -136,7 +136,7 @@ def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[
 def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place | None) -> Place:
     """`lowest` is the next one below it that was compared and is in the set, without which it does not leave it."""
     own, others = ordered[position - 1], [*ordered[: position - 1], *ordered[position:]]
-    ratio = layout.ratio(own, ordered[0], own=True)
+    ratio = layout.ratio(own, ordered[0], to_best=True)
     limit = critical_value(ratio, len(others), layout.correlation(own, others), CONFIDENCE)
     # each end by itself holds with 95 %, so that both together do with 90 %
     against = ratio.reaching(limit, limit, 2 * CONFIDENCE - 1, "Dunnett" if len(others) > 1 else None)

@@ -120,7 +120,7 @@ def test_the_trials_that_would_decide_are_by_the_limit_that_left_it_undecided() 
     cells = [make_cell("none"), *(make_cell("mirrored", n, batch) for n in (2, 3) for batch in (32, 128))]
     answer = summarise(*make_run(cells, noise=0.45, seed=24, faults=False)).workloads[0].answer
     assert answer.verdict == "undecided"
-    assert answer.more_trials == 6, "the limit of one cell alone, of which four were tried, would say 5"
+    assert answer.more_trials == 12, "the limit of one cell alone, of which four were tried, would say 6"
 
 
 def test_without_a_base_there_is_a_best_and_no_verdict() -> None:

@@ -354,4 +354,4 @@ def test_a_page_outside_the_checkout_names_where_to_look_without_links(tmp_path:
 def test_how_ratios_are_computed_says_that_variances_are_moderated_where_cells_are_read_together() -> None:
     manifest, trials = make_run([make_cell()], faults=False)
     [ratios] = [of for of in methods(manifest, trials, summarise(manifest, trials)) if of.figure.startswith("Speed-up")]
-    assert "variance moderated by what all cells have in common (Smyth)" in ratios.formula
+    assert "moderated by what all cells have in common (Smyth), and a noisy cell's own (Grubbs)" in ratios.formula

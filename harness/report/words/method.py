@@ -129,7 +129,8 @@ def _estimates() -> tuple[Method, ...]:
             "exp of the mean difference of ln X within groups that took turns, with a paired t interval; through the "
             "base case that ran in every group where two cells never met; Welch's t where neither is possible. Cells "
             "that are read together (the ranking, ops side by side, whether distributing pays): least squares of ln X "
-            "= cell + group, with each cell's variance moderated by what all cells have in common (Smyth).",
+            "= cell + group, with each cell's variance moderated by what all cells have in common (Smyth), and a noisy "
+            "cell's own (Grubbs).",
         ),
         Method(
             "Efficiency E, resource-bounded E_r",

@@ -247,6 +247,14 @@ def test_at_the_margins_it_errs_as_seldom_as_it_may_and_with_intervals_a_fifth_s
         assert share - 2 * slack < right[verdict] / rounds <= share + slack < shorter[verdict] / rounds
 
 
+@pytest.mark.parametrize(("cells", "trials"), [(4, 2), (4, 3), (12, 3), (12, 5)])
+def test_a_cell_three_times_as_noisy_as_the_others_has_an_interval_that_holds_the_truth_93_times_in_100(
+    goal: ModuleType, cells: int, trials: int
+) -> None:
+    # by variances that quiet cells lend it 88 to 91 times
+    assert goal.cells_that_hold(cells, 3.0, trials, 1200) >= stats.binom.ppf(0.01, 1200, 0.94) / 1200
+
+
 @each_noise
 def test_holm_keeps_the_chance_of_any_false_alarm_at_five_per_cent_and_a_fifth_shorter_would_not(noise: Draw) -> None:
     sets = values(noise, 12, (500, 8, 6), 0.02).tolist()

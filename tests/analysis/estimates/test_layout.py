@@ -132,26 +132,29 @@ def test_one_cell_that_scatters_much_more_leaves_the_others_their_own_variance(g
     assert max(known[1:]) < 5
 
 
-def test_a_noisy_cell_is_compared_by_its_own_variance_where_it_may_be_the_best_and_no_other_cell_is(
+def test_a_noisy_cell_is_compared_by_its_own_variance_on_either_side_but_not_as_the_best_of_a_ranking(
     goal: ModuleType,
 ) -> None:
     # 14 cells of 4 trials: the groups' means take 1/14 of a cell's noise, which the variance of the noisy one lacks
     logs = goal.plain(np.random.default_rng(8), 14, 4)
     for times, is_noisy in ((10, True), (1, False)):
         layout = goal.layout_of(logs * np.where(np.arange(14), 1, times)[:, None])
-        plain, own = (layout.ratio("c000", "c001", own=of) for of in (False, True))
-        assert (own.mean, own.count) == (plain.mean, plain.count)
+        own, base = layout.ratio("c000", "c001"), layout.ratio("c001", "c000")
+        lent = layout.ratio("c001", "c000", to_best=True)
+        assert layout.ratio("c000", "c001", to_best=True) == own
+        assert (base.standard_error, base.degrees_of_freedom) == (own.standard_error, own.degrees_of_freedom)
+        assert (lent.mean, lent.count) == (base.mean, base.count)
         if not is_noisy:
-            assert own == plain
+            assert lent == base
             continue
         variances, _ = layout._fit.spread()
         apart = variances[0] + (variances[0] - variances.mean()) / 12
         more = (apart - layout._variances[0]) / 4
         assert own.standard_error is not None
-        assert plain.standard_error is not None
-        assert own.standard_error**2 == pytest.approx(plain.standard_error**2 + more)
+        assert lent.standard_error is not None
+        assert own.standard_error**2 == pytest.approx(lent.standard_error**2 + more)
         assert own.degrees_of_freedom == pytest.approx(3, rel=0.1)
-        assert plain.degrees_of_freedom == pytest.approx(4.5, rel=0.1)
+        assert lent.degrees_of_freedom == pytest.approx(4.5, rel=0.1)
 
 
 def test_variances_of_four_trials_move_towards_the_common_one_by_a_third_of_the_way_at_most(goal: ModuleType) -> None:
@@ -176,13 +179,17 @@ def test_after_a_second_stage_the_spread_is_that_of_the_first(goal: ModuleType) 
 
 
 # Heavy tails make it so wide that a fifth shorter it still holds the truth 94 times in 100, and slow trials 98 times:
-# of those 7 and 6 tenths are found out (90 and 85).
-@pytest.mark.parametrize(("noise", "times"), [("plain", 0.8), ("unequal", 0.8), ("heavy", 0.7), ("two_states", 0.6)])
+# of those 7 and 6 tenths are found out (90 and 85). A cell that was in a slow state once has its own variance, and its
+# interval holds 99.0 times.
+@pytest.mark.parametrize(
+    ("noise", "times", "most"),
+    [("plain", 0.8, 0.99), ("unequal", 0.8, 0.99), ("heavy", 0.7, 0.99), ("two_states", 0.6, 0.992)],
+)
 def test_the_interval_of_two_cells_of_many_holds_the_truth_95_times_in_100(
-    goal: ModuleType, noise: str, times: float
+    goal: ModuleType, noise: str, times: float, most: float
 ) -> None:
     held, shortened = pair_coverage(goal, noise, times)
-    assert LEAST <= held <= 0.99
+    assert LEAST <= held <= most
     assert shortened < LEAST
 
 
