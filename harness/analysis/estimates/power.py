@@ -70,19 +70,26 @@ def noise_floor(log_ratios: Sequence[float]) -> float | None:
 
 
 def smallest_effect(
-    deviation: float, pairs: int, delta: float, level: float = (1 - CONFIDENCE) / 2, power: float = POWER
+    deviation: float,
+    pairs: int,
+    delta: float,
+    *,
+    level: float = (1 - CONFIDENCE) / 2,
+    least: float = 0.0,
+    power: float = POWER,
 ) -> float | None:
     """The smallest slow-down, as a share, that `pairs` pairs of this `deviation` call slower with `power`.
 
     ln(1 + δ) + (t₁₋ₗ + t_power)·s/√P, with P − 1 degrees of freedom: the mean lies above the margin by what a
     one-sided test at `level` takes (2.5 %; of a plan with looks what its last look takes, though an earlier one may
-    find it too) and by what `power` of the means reach. None with fewer than two pairs, and where it is larger than
-    any that is planted.
+    find it too) and by what `power` of the means reach. At `least` so large: of a plan with looks the margin of
+    equivalence, since an early look calls most of what is smaller, and quiet enough, equivalent. None with fewer than
+    two pairs, and where it is larger than any that is planted.
     """
     if pairs < 2:
         return None
     quantiles = special.stdtrit(pairs - 1, 1 - level) + special.stdtrit(pairs - 1, power)
-    log = math.log1p(delta) + float(quantiles) * deviation / math.sqrt(pairs)
+    log = max(math.log1p(delta) + float(quantiles) * deviation / math.sqrt(pairs), math.log1p(least))
     return math.expm1(log) if log < math.log1p(MOST_PLANTED) else None
 
 

@@ -120,8 +120,9 @@ def _smallest(again: Sequence[Decided], manifest: RunManifest) -> float | None:
     spread = pooled_deviation(log_mean(decided.values, "paired t") for decided in again)
     if spread is None:
         return None
-    plan, last = manifest.part(ValidationPlan), {"level": manifest.looks.different[-1]} if manifest.looks else {}
-    return smallest_effect(spread, plan.max_blocks, plan.delta, **last)
+    plan = manifest.part(ValidationPlan)
+    looks = {"level": manifest.looks.different[-1], "least": plan.epsilon} if manifest.looks else {}
+    return smallest_effect(spread, plan.max_blocks, plan.delta, **looks)
 
 
 def of_two_rounds(made: Iterable[Decided], step: int = 1) -> list[tuple[Decided, Decided]]:

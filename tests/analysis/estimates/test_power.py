@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.power import (
     clopper_pearson,
     noise_floor,
@@ -15,6 +16,7 @@ from harness.analysis.estimates.power import (
     unpaired,
     upper_limit,
 )
+from harness.analysis.estimates.verdict import Margins, judge
 from harness.errors import HarnessError
 from harness.record.validation import Rate
 from tests.analysis.noises import scaled
@@ -112,6 +114,30 @@ def test_more_noise_fewer_pairs_and_a_larger_margin_each_want_a_larger_effect() 
         assert worse > usual
     assert smallest_effect(0.0, 12, 0.01) == pytest.approx(0.01)
     assert smallest_effect(0.01, 1, 0.01) is None
+
+
+@pytest.mark.parametrize("deviation", [0.003, 0.008, 0.02])
+def test_with_looks_the_smallest_effect_is_called_slower_nine_times_in_ten_and_a_smaller_one_is_not(
+    deviation: float,
+) -> None:
+    looks, margins, chance = Looks.planned((5, 8, 12)), Margins(0.01, 0.03), np.random.default_rng(23)
+
+    def slower(row: list[float]) -> bool:
+        stops = (number for number, after in enumerate(looks.after, 1) if looks.stops(row[:after], number, margins))
+        number = next(stops, len(looks.after))
+        return judge(looks.estimate(row[: looks.after[number - 1]], number), margins).verdict == "slower"
+
+    def called_slower(effect: float) -> float:
+        rows = chance.normal(-math.log1p(effect), deviation, (1000, 12)).tolist()
+        return float(np.mean([slower(row) for row in rows]))
+
+    by_last = smallest_effect(deviation, 12, 0.01, level=looks.different[-1])
+    effect = smallest_effect(deviation, 12, 0.01, level=looks.different[-1], least=margins.epsilon)
+    assert by_last is not None
+    assert effect == max(by_last, 0.03)
+    assert called_slower(effect) >= 0.87
+    if by_last < 0.03:
+        assert called_slower(by_last) < 0.6, "most end as equivalent at an early look"
 
 
 def test_the_later_is_compared_with_the_earlier_one_pair_at_a_time() -> None:
