@@ -57,7 +57,8 @@ def spread_of(estimates: Sequence[LogEstimate], zygotes: int) -> Spread | None:
     None where no interval is known.
 
     Decisions are as noisy as their cells are, so that both sums have fewer degrees of freedom than terms
-    (Satterthwaite 1946): of θ², whose mean is known to be 0, one a decision; of se² blocks − 1.
+    (Satterthwaite 1946): of θ², whose mean is known to be 0, one a decision; of se² blocks − 1. The square of a
+    variance that b blocks estimate is on average (b + 1)/(b − 1) times that of the variance.
     """
     means = np.array([estimate.mean for estimate in estimates])
     squares = np.array([estimate.standard_error or 0.0 for estimate in estimates]) ** 2
@@ -65,8 +66,8 @@ def spread_of(estimates: Sequence[LogEstimate], zygotes: int) -> Spread | None:
         return None
     blocks = np.array([estimate.count for estimate in estimates])
     ratio = float((means**2).sum() / squares.sum())
-    above = squares.sum() ** 2 / (squares**2).sum()
-    below = squares.sum() ** 2 / (squares**2 / (blocks - 1)).sum()
+    fourths = squares**2 * (blocks - 1) / (blocks + 1)
+    above, below = squares.sum() ** 2 / fourths.sum(), squares.sum() ** 2 / (fourths / (blocks - 1)).sum()
     tail = (1 - CONFIDENCE) / 2
     return Spread(
         zygotes=zygotes,
