@@ -255,19 +255,27 @@ def log_ratio(numerator: Sample, denominator: Sample) -> LogEstimate:
 def compare(numerator: Sample, denominator: Sample, references: Iterable[Sample] = ()) -> LogEstimate:
     """ln(X_a/X_b) in the most exact way that the plan allows: `log_ratio`, or paired through a base case.
 
-    When memory splits a block into groups, two cells may never have been alive together, and Welch's
-    interval would carry the machine's drift between the groups. But a base case ran in every group:
+    When memory splits a block into groups, two cells may never have been alive together, or seldom, and
+    Welch's interval would carry the machine's drift between the groups. But a base case ran in every group:
     (x_a − x_base) in one group less (x_b − x_base) in the other is free of it, and is paired by block.
-    The first of `references` that shares two groups with both sides serves. The choice depends on the
-    plan alone, never on the values.
+    The first of `references` serves that makes the interval shorter, were each of its pairs to scatter by
+    twice the variance. The choice depends on the plan alone, never on the values.
     """
-    if numerator.shares(denominator) < 2 and numerator.blocks and denominator.blocks:
+    direct = _half_width(numerator.shares(denominator))
+    if numerator.blocks and denominator.blocks:
         for reference in references:
-            if numerator.shares(reference) >= 2 and denominator.shares(reference) >= 2:
+            groups = min(numerator.shares(reference), denominator.shares(reference))
+            if _half_width(groups, variance=2) < direct:
                 through = log_ratio(numerator.relative_to(reference), denominator.relative_to(reference))
-                if through.method == "paired t":
+                if through.method == "paired t" and _half_width(through.count, variance=2) < direct:
                     return replace(through, method="paired t through the base")
     return log_ratio(numerator, denominator)
+
+
+@functools.cache
+def _half_width(pairs: int, variance: float = 1.0) -> float:
+    """t·s/√pairs that is to be expected of pairs of this variance; infinite of fewer than two."""
+    return t_quantile(pairs - 1) * math.sqrt(variance / pairs) if pairs > 1 else math.inf
 
 
 def stein_trials(pilot_deviation: float, pilot_trials: int, half_width: float) -> int:

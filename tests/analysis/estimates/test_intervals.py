@@ -101,6 +101,20 @@ def test_cells_that_never_met_are_compared_through_the_base_and_the_drift_cancel
     assert compare(left, right).method == "Welch t"
 
 
+@pytest.mark.parametrize(("shared", "through"), [(2, True), (5, True), (8, False), (12, False)])
+def test_cells_that_met_in_few_of_many_groups_are_compared_through_the_base_that_was_in_all(
+    shared: int, through: bool
+) -> None:
+    blocks = range(12)
+    first, second = [f"{block}a" for block in blocks], [f"{block}{'a' if block < shared else 'b'}" for block in blocks]
+    both = [(f"{block}{half}", block) for block in blocks for half in "ab"]
+    base = Sample.of_step_times([0.01] * 24, 32, [group for group, _ in both], [block for _, block in both])
+    left = Sample.of_step_times([0.02 + block / 1e4 for block in blocks], 32, first, list(blocks))
+    found = compare(left, Sample.of_step_times([0.04] * 12, 32, second, list(blocks)), [base])
+    assert found.method == ("paired t through the base" if through else "paired t")
+    assert found.count == (12 if through else shared)
+
+
 @given(STEPS, st.floats(1e-3, 1e3))
 def test_a_change_of_unit_scales_the_interval_and_leaves_its_relative_width(steps: list[float], unit: float) -> None:
     one, other = throughput_interval(sample(steps)), throughput_interval(sample([step * unit for step in steps]))
