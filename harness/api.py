@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.run.progress.base import Progress
 
 PathName = str | os.PathLike[str]
-"""A run: its folder, its id, the beginning of one, or `latest`."""
+"""A run: its folder, its id, the beginning of either, its name, `latest`, or `latest~1`, the one before."""
 Folder = str | os.PathLike[str]
 ShareOrText = float | str
 """A share as a number or, as on the command line, a text: 0.01, `1%`."""
@@ -40,9 +40,9 @@ RESULTS = Path("results")
 def load(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The trials of one run or of several, one row a trial, failed ones included.
 
-    A run is its folder, its id, the beginning of one, or `latest` (the default). Times are in seconds,
-    throughputs in examples a second; a trial that is not `ok` has no throughput. Raises HarnessError: UsageError
-    when there is no such run, StorageError when it cannot be read.
+    A run is its folder, its id, the beginning of either, its name, `latest` (the default), or `latest~1`, the one
+    before. Times are in seconds, throughputs in examples a second; a trial that is not `ok` has no throughput.
+    Raises HarnessError: UsageError when there is no such run, StorageError when it cannot be read.
     """
     from harness.report.tables.frames import trial_frame
 

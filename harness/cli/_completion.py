@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-RUN_HELP = "A run's folder, its id, the beginning of either, or 'latest'."
+RUN_HELP = "A run's folder, its id, the beginning of either, its name, 'latest', or 'latest~1' for the one before."
 
 
 def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -22,7 +22,7 @@ HELP = (
     "valid, or the runs cannot be compared."
 )
 EXAMPLES = (
-    "Examples: harness compare RUN_A RUN_B --output change.md; "
+    "Examples: harness compare latest~1 latest --output change.md\n\n"
     "harness compare latest --along cross_device_op --format html --output ops.html"
 )
 
@@ -78,7 +78,7 @@ def _formats() -> "Iterable[str]":
     return FORMATS
 
 
-_RUN_A = "Side A, the one compared with: a folder, a run id, its beginning or 'latest'."
+_RUN_A = "Side A, the one compared with: a folder, an id, the beginning of either, a name, 'latest' or 'latest~1'."
 _RUN_B = "Side B, the one in question. Not with --along."
 _BASE = "The value of AXIS that is side A. Default: the first in the spec; auto for cross_device_op."
 _DELTA = (

@@ -5,6 +5,7 @@ import fnmatch
 import gc
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ MANIFEST_NAME = "run.json"
 OF_RESULTS = (f"*/{MANIFEST_NAME}", "proof-*.json", "limits-*.json")
 """What folders of results have in them."""
 _SHOWN_RUNS = 5
+_LATEST = re.compile(r"latest(~(?P<before>[0-9]{1,6}))?")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -175,7 +177,8 @@ def list_runs(results: Path) -> list[RunListing]:
 
 
 def resolve_run(text: str, results: Path) -> Path:
-    """The run folder meant by `text`: a path, the name of a folder, a run id, the unique beginning of either, `latest`.
+    """The run folder meant by `text`: a path, the name of a folder, a run id, the unique beginning of either, the name
+    that only one run's spec has, `latest`, or `latest~N`, the Nth run before that.
 
     A folder has the run's id for a name unless somebody has renamed it; both are names of it.
     Raises UsageError that names the runs there are and the nearest one.
@@ -193,17 +196,23 @@ def _meant(text: str, results: Path) -> Path:
     if given.name in (MANIFEST_NAME, TRIALS_NAME, TRIALS_NAME + PACKED) and given.is_file():
         return given.parent
     runs = [row for row in list_runs(results) if row.problem is None]
-    if text == "latest" and runs:
+    if runs and (back := _LATEST.fullmatch(text)):
         # a table that was imported is no run that one has just made, unless there is no other
-        return ([row for row in runs if row.status != "imported"] or runs)[-1].path
+        made = [row for row in runs if row.status != "imported"] or runs
+        if (before := int(back["before"] or 0)) < len(made):
+            return made[-1 - before].path
+        raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {_some(row.path.name for row in made)}")
     if (results / text).is_dir() and text not in ("", ".", ".."):
         return results / text
     named = [row for row in runs if row.run_id == text]
-    meant = named or [row for row in runs if text and (row.path.name.startswith(text) or row.run_id.startswith(text))]
+    called = [] if named else [row for row in runs if row.name == text]
+    meant = named or [
+        row for row in runs if text and (row in called or row.path.name.startswith(text) or row.run_id.startswith(text))
+    ]
     if len(meant) == 1:
         return meant[0].path
     if len(meant) > 1:
-        what = "the id" if named else "the beginning"
+        what = "the id" if named else "the name" if called else "the beginning"
         raise UsageError(f"RUN: '{text}' is {what} of several runs: {_some(row.path.name for row in meant)}")
     if given.is_dir():
         return given  # a folder that is no run: reading it says so, and why

@@ -13,7 +13,7 @@ from harness.errors import NothingMeasured, StorageError, UsageError
 from harness.record import RunStore, list_runs, load_run, resolve_run
 from harness.record.limits import keep_sheet, make_place
 from harness.spec.reading import PATTERNS
-from harness.spec.sweep import AXES
+from harness.spec.sweep import AXES, Sweep
 from tests.limits import limits
 from tests.record.examples import RUN_ID, cell, failed_trial, manifest, trial
 from tests.rights import as_no_root
@@ -251,6 +251,26 @@ def test_a_run_is_found_by_path_id_beginning_or_as_latest(results: Path) -> None
     assert resolve_run("20261121T01-default-b2", results) == there
     assert resolve_run("10", results) == results / "10-weak-c3"
     assert resolve_run("latest", results) == results / "10-weak-c3"
+
+
+def test_a_run_is_found_by_how_many_came_after_it(results: Path) -> None:
+    assert resolve_run("latest~0", results) == resolve_run("latest", results)
+    assert resolve_run("latest~1", results) == results / "20261121T01-default-b2"
+    assert resolve_run("latest~2", results) == results / "20261121T01-default-b1"
+    with pytest.raises(UsageError) as caught:
+        resolve_run("latest~3", results)
+    assert str(caught.value).startswith("RUN: no run 'latest~3' in ")
+    assert str(caught.value).endswith("; there are 10-weak-c3, 20261121T01-default-b2, 20261121T01-default-b1")
+
+
+def test_a_run_is_found_by_a_name_that_no_other_run_has(results: Path) -> None:
+    kept = manifest("20261121T09-baseline-main-d4", sweep=Sweep(name="baseline-main"))
+    RunStore.create(results, kept).close()
+    assert resolve_run("baseline-main", results) == results / kept.run_id
+    with pytest.raises(UsageError) as caught:
+        resolve_run("default", results)
+    several = "10-weak-c3, 20261121T01-default-b2, 20261121T01-default-b1"
+    assert str(caught.value) == f"RUN: 'default' is the name of several runs: {several}"
 
 
 def test_a_run_whose_folder_was_renamed_is_found_by_its_id_too(results: Path) -> None:
