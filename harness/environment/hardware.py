@@ -1,6 +1,7 @@
 """The processor, its caches and the memory."""
 
 import hashlib
+import os
 import platform
 import re
 import subprocess
@@ -20,6 +21,8 @@ from harness.environment.limits import (
 )
 
 _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8", "sve", "sve2", "bf16")
+OF_MACHINE = "HARNESS_MACHINE"
+"""The variable of the environment that names the machine, in place of what it would be told by."""
 _CACHE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -84,18 +87,25 @@ def machine_id(processor: str, root: Path = ROOT_FOLDER) -> str:
     """Twelve hexadecimal digits that stay the same on one machine and do not name it.
 
     The processor is hashed along, because machines cloned from one disk image share /etc/machine-id. Of a container
-    that has neither that file nor a network it is the same until the machine starts anew.
+    without that file and a network card of its own it is that of any machine of its kind. OF_MACHINE names one.
     """
-    own = text(root / "etc/machine-id") or text(root / "var/lib/dbus/machine-id") or _network_card()
-    own = own or text(root / "proc/sys/kernel/random/boot_id") or ""
+    own = os.environ.get(OF_MACHINE) or text(root / "etc/machine-id") or text(root / "var/lib/dbus/machine-id")
+    own = own or _network_card() or _kind(root)
     return hashlib.sha256(f"tf-distribute-harness {own} {processor}".encode()).hexdigest()[:12]
 
 
 def _network_card() -> str | None:
-    """A network card's address; None where Python finds none, and makes one up that the next process does not get."""
+    """A network card's address; None of one that was made up: by Python, which finds none, for one process (the
+    multicast bit; RFC 9562, 6.10), or for one container or virtual machine (the bit of local addresses beside it)."""
     node = uuid.getnode()
-    made_up = node >> 40 & 1  # the multicast bit (RFC 9562, 6.10)
-    return None if made_up else f"{node:x}"
+    return None if node >> 40 & 0b11 else f"{node:x}"
+
+
+def _kind(root: Path) -> str:
+    """What a container sees of the machine below it. Memory to a power of two: kernels keep some for themselves."""
+    import psutil
+
+    return f"{_product(root)} {psutil.cpu_count()} {psutil.virtual_memory().total.bit_length()}"
 
 
 def _product(root: Path) -> str | None:

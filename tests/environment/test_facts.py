@@ -142,16 +142,49 @@ def test_the_machine_id_is_stable_and_differs_between_machines_without_naming_th
     assert hardware.machine_id("cpu", tmp_path / "none") == hardware.machine_id("cpu", tmp_path / "none")
 
 
-def test_a_container_without_an_id_and_a_network_has_one_machine_id_for_all_processes(
+def test_containers_of_one_machine_without_an_id_of_their_own_have_one_machine_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_up = iter((0x010000000001, 0x010000000002, 0x020000000003, 0x020000000004))
-    monkeypatch.setattr(hardware.uuid, "getnode", lambda: next(made_up))
-    boot = tmp_path / "proc" / "sys" / "kernel" / "random" / "boot_id"
-    boot.parent.mkdir(parents=True)
-    boot.write_text("6f1c3f6e\n")
-    assert hardware.machine_id("cpu", tmp_path) == hardware.machine_id("cpu", tmp_path)
-    assert hardware.machine_id("cpu", tmp_path) != hardware.machine_id("cpu", tmp_path), "addresses of cards count"
+    made_up_by_python, of_containers, of_cards = (
+        (0x010000000001, 0x010000000002),
+        (0x0242AC110002, 0x9E3A5C77F001),
+        (0x020000000003 & ~(0b11 << 40), 0x020000000004 & ~(0b11 << 40)),
+    )
+    ids = {}
+    for node in (*made_up_by_python, *of_containers, *of_cards):
+        monkeypatch.setattr(hardware.uuid, "getnode", lambda node=node: node)
+        ids[node] = hardware.machine_id("cpu", tmp_path)
+    assert len({ids[node] for node in (*made_up_by_python, *of_containers)}) == 1
+    assert len(set(ids.values())) == 3, "addresses of cards count"
+
+
+def test_a_container_on_another_kind_of_machine_is_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware.uuid, "getnode", lambda: 0x0242AC110002)
+    memory = psutil.virtual_memory()._replace(total=int(15.6 * 2**30))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    here = {hardware.machine_id("cpu", tmp_path), hardware.machine_id("another cpu", tmp_path)}
+    product = {"sys/class/dmi/id/sys_vendor": "A Cloud\n", "sys/class/dmi/id/product_name": "large.2\n"}
+    here.add(hardware.machine_id("cpu", lay_out(tmp_path / "large", product)))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory._replace(total=int(15.5 * 2**30)))
+    assert hardware.machine_id("cpu", tmp_path) in here, "what the kernel keeps for itself is no other machine"
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory._replace(total=memory.total * 2))
+    here.add(hardware.machine_id("cpu", tmp_path))
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 1024)
+    here.add(hardware.machine_id("cpu", tmp_path))
+    assert len(here) == 5
+
+
+def test_a_variable_of_the_environment_names_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = lay_out(tmp_path, {"etc/machine-id": "3d1219c7c4c5404aaa1f6d2a48adfda4\n"})
+    of_file = hardware.machine_id("cpu", root)
+    monkeypatch.setenv("HARNESS_MACHINE", "runner-7")
+    assert hardware.machine_id("cpu", root) == hardware.machine_id("cpu", tmp_path / "none") != of_file
+    assert hardware.machine_id("another cpu", root) != hardware.machine_id("cpu", root)
+    assert "runner" not in hardware.machine_id("cpu", root)
+    monkeypatch.setenv("HARNESS_MACHINE", "")
+    assert hardware.machine_id("cpu", root) == of_file
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS names its processor by sysctl")
