@@ -25,6 +25,10 @@ SIGNIFICANCE = 0.01
 """Of each permutation test: the share of false alarms in a series in which nothing changes."""
 SMALLEST = 3
 """Fewest runs on either side of a change point."""
+WINDOW = 100
+"""Runs that are looked at together: the test takes the square of their number. Where a window has no change, the next
+begins STRIDE runs later; else it begins at its last change."""
+STRIDE = WINDOW // 2
 FEWEST = 9
 """Runs from which a change can be found: of 8, halves can be drawn in 35 ways, which is no 1 in 100."""
 PERMUTATIONS = 999
@@ -53,8 +57,25 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
     if not np.isfinite(series).all():
         raise HarnessError("a series for change points holds a value that is not finite")
     chance = np.random.default_rng(1)
+    # of as many windows as there are without a change; a p-value of the permutations can be no smaller than its floor
+    windows = 1 + max(0, math.ceil((len(series) - WINDOW) / STRIDE))
+    significance = max(significance / windows, 1 / (PERMUTATIONS + 1))
     found: list[ChangePoint] = []
-    parts = [(0, len(series))]
+    start = 0
+    while True:
+        within = _within(series, start, min(start + WINDOW, len(series)), significance, chance)
+        found += within
+        if start + WINDOW >= len(series):
+            return found
+        start = within[-1].index if within else start + STRIDE
+
+
+def _within(
+    series: Array, first: int, last: int, significance: float, chance: np.random.Generator
+) -> list[ChangePoint]:
+    """The changes in one window of `series`, in order."""
+    found: list[ChangePoint] = []
+    parts = [(first, last)]
     while parts:
         start, end = parts.pop()
         if end - start < max(FEWEST, 2 * SMALLEST):

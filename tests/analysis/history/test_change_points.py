@@ -1,11 +1,12 @@
 """Change points: found where planted, not where nothing changes, and always the same."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.analysis.history.change_points import FEWEST, SIGNIFICANCE, change_points
+from harness.analysis.history.change_points import FEWEST, SIGNIFICANCE, WINDOW, change_points
 from harness.errors import HarnessError
 
 
@@ -52,6 +53,31 @@ def test_correlated_runs_alarm_less_than_they_would_if_taken_for_independent(mon
     monkeypatch.setattr("harness.analysis.history.change_points._block_length", lambda *_: 1)
     ignored = sum(bool(change_points(correlated(seed))) for seed in range(20))
     assert heeded < 0.75 * ignored
+
+
+def test_of_many_runs_steps_are_found_at_their_places_wherever_windows_begin() -> None:
+    steps = {40: 0.06, 99: -0.06, 150: 0.06, 297: 0.2}
+    assert [change.index for change in change_points(planted(300, steps))] == list(steps)
+    assert [change.index for change in change_points(planted(300, {125: 0.06}))] == [125]
+
+
+def test_the_cost_of_many_runs_grows_with_their_number_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def look(part: Any, _: object) -> tuple[int, float]:
+        looked_at.append(len(part))
+        return 3, 1.0
+
+    monkeypatch.setattr("harness.analysis.history.change_points._best_split", look)
+    for count in (WINDOW, 3 * WINDOW, 6 * WINDOW):
+        looked_at.clear()
+        change_points(white(count, 1))
+        assert looked_at == [WINDOW] * (2 * count // WINDOW - 1)
+
+
+def test_white_noise_of_many_runs_is_no_more_often_marked_than_that_of_few() -> None:
+    alarms = sum(bool(change_points(white(250, seed))) for seed in range(30))
+    assert alarms <= 2  # 1 % of 30: 3 or more would happen 3 times in 1,000
 
 
 def test_few_runs_equal_runs_and_none_have_no_change() -> None:
