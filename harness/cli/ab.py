@@ -55,6 +55,7 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
     from harness.cli._sides import read_sides
     from harness.run.kinds.ab import decide
     from harness.run.kinds.decision import settings_for
+    from harness.run.kinds.sides import same_commit
 
     results: Path = given["results"]
     specs = [spec for spec in (given["spec_a"], given["spec_b"]) if spec is not None]
@@ -66,6 +67,8 @@ def _decide(flags: dict[str, str], given: dict[str, Any], progress: "Progress") 
         pythons=(given["python_a"], given["python_b"]),
         revisions=(given["rev_a"], given["rev_b"]),
     )
+    if not given["quiet"] and (same := same_commit(sides)) is not None:
+        sys.stderr.write(f"{same}\n")
     asked = (("--delta", given["delta"]), ("--epsilon", given["epsilon"]))
     delta, epsilon = (None if text is None else parse_share(key, text) for key, text in asked)
     settings = settings_for(results, delta, epsilon, _looks(given["looks"]), given["max_blocks"], given["time"])

@@ -17,6 +17,7 @@ from harness.record.validation import write_validation
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side
 from tests.comparisons import ab_run, stored, sweep_run, validation
+from tests.run.repositories import Repo
 from tests.synthetic import failed
 
 Harness = Callable[..., tuple[int, str, str]]
@@ -68,6 +69,17 @@ def decider(monkeypatch: pytest.MonkeyPatch) -> Decider:
     made = Decider()
     monkeypatch.setattr("harness.run.kinds.ab.decide", made)
     return made
+
+
+def test_one_commit_on_both_sides_is_said_on_standard_error(harness: Harness, decider: Decider) -> None:
+    repository = Repo(Path.cwd())
+    repository.git("init", "--quiet", "--initial-branch=main")
+    commit = repository.commit({"net.py": ""})
+    asked = ("--model", "net:make", "--rev-a", "main", "--rev-b", "HEAD")
+    said = f"A and B are the same commit, {commit[:7]}: this is A against A, which only noise tells apart\n"
+    assert harness(*asked)[2].startswith(said)
+    assert said not in harness(*asked, "--quiet")[2]
+    assert len(decider.asked) == 2
 
 
 def wrong(made: Run) -> Run:

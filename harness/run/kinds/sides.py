@@ -192,6 +192,21 @@ def _rev_flag(revisions: Both) -> str:
     return next(f"--rev-{name}" for name, revision in zip(SIDE_NAMES, revisions, strict=True) if revision is not None)
 
 
+def same_commit(sides: Sequence[Side]) -> str | None:
+    """What is to be known beforehand where both sides are one commit without changes; None where they are not."""
+    a, b = sides
+    given = a.revision or b.revision
+    if given is None:
+        return None
+    if a.revision is None or b.revision is None:
+        same = Repository.around(Path.cwd(), _rev_flag((a.revision, b.revision))).is_at(given)
+    else:
+        same = a.commit == b.commit
+    alike = all(getattr(a, key) == getattr(b, key) for key in ("cell", "sweep", "environment", "python"))
+    what = ": this is A against A, which only noise tells apart" if alike else ""
+    return f"A and B are the same commit, {(a.commit or b.commit or '')[:SHORT]}{what}" if same else None
+
+
 def side_remarks(sides: Sequence[Side]) -> list[str]:
     """What a reader of the verdict should know of the sides' revisions, as sentences; empty without revisions."""
     dated = {side.revision: side.commit for side in sides if side.revision is not None and side.commit is not None}
@@ -199,11 +214,10 @@ def side_remarks(sides: Sequence[Side]) -> list[str]:
         return []
     repository = Repository.around(Path.cwd(), _rev_flag((sides[0].revision, sides[1].revision)))
     found = [remark for revision, commit in dated.items() for remark in repository.remarks(commit, revision)]
-    if all(side.revision is not None for side in sides):
-        if sides[0].commit == sides[1].commit:
-            found.append(f"both revisions are the same commit, {(sides[0].commit or '')[:SHORT]}")
-        if repository.has_changes():
-            found.append("uncommitted changes of the working tree are on neither side")
+    if (same := same_commit(sides)) is not None:
+        found.append(same)
+    if all(side.revision is not None for side in sides) and repository.has_changes():
+        found.append("uncommitted changes of the working tree are on neither side")
     return found
 
 

@@ -13,6 +13,7 @@ from harness.record import RunManifest
 from harness.record.manifest import ComparisonRecord
 from harness.run.kinds.sides import (
     Side,
+    same_commit,
     side_records,
     side_remarks,
     side_zygotes,
@@ -254,9 +255,22 @@ def test_what_a_reader_should_know_of_the_revisions_is_remarked_on() -> None:
     assert side_remarks(sides_of(MIRRORED, ["replicas=3"], [])) == []
     same = sides_of(OWN, [], [], revisions=("main", "HEAD"))
     assert side_remarks(same) == [
-        f"both revisions are the same commit, {same[0].commit[:7]}",  # type: ignore[index]
+        f"A and B are the same commit, {same[0].commit[:7]}: "  # type: ignore[index]
+        "this is A against A, which only noise tells apart",
         "uncommitted changes of the working tree are on neither side",
     ]
+
+
+def test_one_commit_on_both_sides_is_known_beforehand(repo: Repo) -> None:
+    first, main = (repo.git("rev-parse", name).strip()[:7] for name in ("first", "main"))
+    one, alike = "A and B are the same commit", ": this is A against A, which only noise tells apart"
+    assert same_commit(sides_of(OWN, [], [], revisions=("first", first))) == f"{one}, {first}{alike}"
+    assert same_commit(sides_of(OWN, [], ["seed=5"], revisions=("main", main))) == f"{one}, {main}"
+    assert same_commit(sides_of(OWN, [], [], revisions=("first", "main"))) is None
+    assert same_commit(sides_of(OWN, [], [])) is None
+    assert same_commit(sides_of(OWN, [], [], revisions=("main", None))) is None, "the working tree has changes"
+    repo.git("checkout", "--", ".")
+    assert same_commit(sides_of(OWN, [], [], revisions=(None, "main"))) == f"{one}, {main}{alike}"
 
 
 def test_when_a_side_cannot_start_no_work_tree_and_no_process_is_left(
