@@ -117,3 +117,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     gate = config.stash.get(_SESSION, None)
     if gate is not None:
         gate.summarise(terminalreporter)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what the gate found to the file that was named."""
+    gate = session.config.stash.get(_SESSION, None)
+    if gate is not None:
+        session.exitstatus = gate.write_json() or session.exitstatus

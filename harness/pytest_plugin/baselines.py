@@ -6,7 +6,7 @@ selected with it, and block after block, so that a minute of a busy machine does
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.analysis.comparison.result import Comparison
@@ -17,12 +17,14 @@ from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
 from harness.pytest_plugin.result import HERE, GateEnd, GateResult, compared_result, end_of, why_not
 from harness.pytest_plugin.rules import GateRules
-from harness.record.reading import Run, list_runs, load_run
+from harness.record.reading import Run, list_runs, load_manifest, load_run
+from harness.report.words.text import listed
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
 from harness.spec.axes import OF_OWN_STEP
 from harness.spec.expand import Matrix
 from harness.spec.sweep import AXES, OF_STEP, PROVING, Sweep
+from harness.visible import plural
 
 PREFIX = "baseline-"
 ALONE = {"live_trials": 1, "half_width": 0.0}
@@ -43,11 +45,27 @@ def baselines(results: Path) -> dict[str, list[Path]]:
     return found
 
 
-def baseline(rules: GateRules) -> list[Run]:
-    """The runs of the baseline that was asked for, the newest first.
+@dataclass(frozen=True)
+class Baseline:
+    """The runs of a name that may be compared with, the newest first, and the names of those that may not: of a machine
+    in another state a difference in speed could be the machine's and nothing else."""
 
-    UsageError, in one line, when there is none of that name, or when the newest is of a machine in another
-    state: then a difference in speed could be the machine's and nothing else.
+    runs: tuple[Run, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def left_out_words(self) -> str:
+        """What is said of those left out; empty without any."""
+        if not self.left_out:
+            return ""
+        runs = f"{plural(len(self.left_out), 'run')} of another machine or in another state"
+        return f"{runs} left out: {listed(self.left_out)}"
+
+
+def baseline(rules: GateRules) -> Baseline:
+    """The baseline that was asked for.
+
+    UsageError, in one line, when there is none of that name, or none that may be compared with.
     """
     name, results = rules.options.baseline or "", rules.options.results
     there = baselines(results)
@@ -56,14 +74,15 @@ def baseline(rules: GateRules) -> list[Run]:
         raise UsageError(
             f"--gate-baseline: no baseline '{name}' in '{results}'; {known}; pytest --gate-save {name} makes it"
         )
-    runs = [load_run(path) for path in there[name]]
-    refused = other_machine(runs[0].manifest.facts, rules.machine)
-    if refused:
+    refused = {path: other_machine(load_manifest(path).facts, rules.machine) for path in there[name]}
+    if all(refused.values()):
         raise UsageError(
             f"--gate-baseline: '{name}' cannot be compared with: the machine was another or in another state "
-            f"({'; '.join(map(str, refused[:3]))}); save it anew, or use --gate-against, which needs nothing stored"
+            f"({'; '.join(map(str, refused[there[name][0]][:3]))}); save it anew, or use --gate-against, which needs "
+            "nothing stored"
         )
-    return runs
+    runs = tuple(load_run(path) for path, why in refused.items() if not why)
+    return Baseline(runs, tuple(path.name for path, why in refused.items() if why))
 
 
 def saved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progress: Progress) -> dict[str, GateResult]:
@@ -79,16 +98,17 @@ def proved(names: CellNames, cells: Sequence[GateCell], rules: GateRules, progre
 
 
 def against_baseline(
-    names: CellNames, cells: Sequence[GateCell], base: Sequence[Run], rules: GateRules, progress: Progress
+    names: CellNames, cells: Sequence[GateCell], base: Baseline, rules: GateRules, progress: Progress
 ) -> dict[str, GateResult]:
     """Each cell measured and compared with its newest run in the baseline. Raises Interrupted."""
     found, results = {}, {}
     for cell in cells:
-        match = _base_of(cell, base)
+        match = _base_of(cell, base.runs)
         if isinstance(match, Run):
             found[cell.key] = match
         else:
-            reason = f"baseline '{rules.options.baseline}' {match}; save it again with --gate-save"
+            left_out = f" ({base.left_out_words})" if base.left_out else ""
+            reason = f"baseline '{rules.options.baseline}' {match}{left_out}; save it again with --gate-save"
             results[cell.key] = GateResult(names[cell.key], "skipped", reason)
     name = None if rules.options.save is None else f"{PREFIX}{rules.options.save}"
     taken = _measured([cell for cell in cells if cell.key in found], name, rules, _timed(rules), progress)

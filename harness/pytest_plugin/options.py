@@ -39,6 +39,10 @@ class GateOptions:
     """So many with one look, at the end."""
     results: Path
     """Absolute."""
+    json: Path | None
+    """Absolute: where what was found is written."""
+    strict: bool
+    """Whether a test without a verdict fails."""
     disabled: bool
     """Whether pytest-benchmark is told not to time anything."""
 
@@ -78,6 +82,10 @@ def add_options(parser: pytest.Parser) -> None:
     add("max_blocks", "N", _MOST)
     add("blocks", "N", "So many blocks in any case, and no look before the last of them.")
     add("results", "DIR", "Folder that runs are kept in (default: results below the root folder).")
+    add("json", "FILE", "Write what was found of each test there, as JSON.", ini=False)
+    strict = "A test fails where the measurement does not tell, too."
+    group.addoption("--gate-strict", dest="gate_strict", action="store_true", help=f"{strict} Ini: gate_strict.")
+    parser.addini("gate_strict", help=strict, type="bool", default=False)
 
 
 def read_options(config: pytest.Config) -> GateOptions:
@@ -104,6 +112,8 @@ def read_options(config: pytest.Config) -> GateOptions:
         max_blocks=_blocks("gate_max_blocks", _either(config, "gate_max_blocks")),
         blocks=_blocks("gate_blocks", _either(config, "gate_blocks")),
         results=_results(config),
+        json=_json(config),
+        strict=bool(config.getoption("gate_strict") or config.getini("gate_strict")),
         disabled=bool(config.getoption("benchmark_disable", False))
         and not bool(config.getoption("benchmark_enable", False)),
     )
@@ -134,7 +144,16 @@ def _results(config: pytest.Config) -> Path:
     given = config.getoption("gate_results")
     seen_from = config.rootpath if given is None else config.invocation_params.dir
     text = config.getini("gate_results") or "results" if given is None else given
+    return _place("gate_results", "folder", seen_from, text)
+
+
+def _json(config: pytest.Config) -> Path | None:
+    given = config.getoption("gate_json")
+    return None if given is None else _place("gate_json", "file", config.invocation_params.dir, given)
+
+
+def _place(key: str, kind: str, seen_from: Path, text: str) -> Path:
     try:
-        return Path(seen_from / Path(text).expanduser())
+        return seen_from / Path(text).expanduser()
     except RuntimeError as error:  # nobody knows whose home it is
-        raise pytest.UsageError(f"gate_results: given '{text}', expected a folder: {error}") from None
+        raise pytest.UsageError(f"{key}: given '{text}', expected a {kind}: {error}") from None

@@ -75,6 +75,10 @@ class GateResult:
         """`faster`, `slower`, `equivalent`, `undecided`, or how else it ended."""
         return self.end
 
+    def fails(self, strict: bool) -> bool:
+        """Whether its tests fail; `strict`: one without a verdict fails, too."""
+        return self.end in ("slower", "failed") or (strict and self.end == "undecided")
+
     @property
     def ratio(self) -> float | None:
         """Throughput of the working tree over the other side's."""

@@ -1,6 +1,7 @@
 """One run of pytest: which cells its gate tests name, what was measured of them, and how each test ends."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,11 +14,14 @@ from harness.pytest_plugin.result import GateResult, judged_together
 from harness.pytest_plugin.rules import GateRules, rules_of
 from harness.pytest_plugin.telling import progress_lines, teller
 from harness.pytest_plugin.undecided import UndecidedGate
-from harness.record.reading import Run
+from harness.report.export.base import refuse_place
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, duration
 from harness.spec.cell import cell_names
 from harness.visible import one_line, plural
+
+if TYPE_CHECKING:
+    from harness.pytest_plugin.baselines import Baseline
 
 
 class GateSession:
@@ -39,7 +43,7 @@ class GateSession:
         self._sides: dict[str, tuple[Side, Side]] = {}
         self._without_sides: dict[str, str] = {}
         """Why a cell has none, by its key: it is skipped."""
-        self._base: list[Run] = []
+        self._base: Baseline | None = None
         self._results: dict[str, GateResult] | None = None
 
     def settle(self) -> None:
@@ -48,6 +52,8 @@ class GateSession:
         pytest.UsageError, one line: a revision or a baseline that is not there, a margin that is none.
         """
         try:
+            if self._options.json is not None:
+                refuse_place(self._options.json, "FILE")
             self._rules = rules_of(self._options, self._config)
             if self._options.mode == "against":
                 self._settle_sides(self._options.against or "")
@@ -56,7 +62,7 @@ class GateSession:
 
                 self._base = baseline(self._rules)
         except HarnessError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.UsageError(_of_file(error)) from None
 
     def _settle_sides(self, revision: str) -> None:
         from harness.pytest_plugin.against import check_revision, sides
@@ -89,8 +95,9 @@ class GateSession:
         """End the test by its cell's result: fail, skip or warn; nothing when it is no slower."""
         result = self.result(item)
         item.user_properties.extend(words.properties(result))
-        if result.end in ("slower", "failed"):
-            pytest.fail(words.failure(result), pytrace=False)
+        said = words.undecided if result.end == "undecided" else words.failure
+        if result.fails(self._options.strict):
+            pytest.fail(said(result), pytrace=False)
         if result.end == "skipped":
             pytest.skip(one_line(result.reason))
         if result.end == "undecided":
@@ -98,19 +105,34 @@ class GateSession:
 
     def summarise(self, reporter: pytest.TerminalReporter) -> None:
         """The table of all tests that were judged."""
-        if self._results:
-            rows = [(item.nodeid, self._results.get(self._cells[item.nodeid].key)) for item in self._items]
-            found = [(test, result) for test, result in rows if result is not None]
+        if found := self._found():
             reporter.section(words.title(self._options), sep="=", bold=True)
             for line in words.table(found):
                 reporter.write_line(line)
+
+    def write_json(self) -> int:
+        """Write the file that was asked for, if one was; the exit code, which is not 0 where it cannot be written."""
+        from harness.pytest_plugin.as_json import write_json
+
+        if self._rules is not None and self._results is not None:
+            try:
+                write_json(self._rules, self._found())
+            except HarnessError as error:
+                teller(self._config)(f"ERROR: {_of_file(error)}")
+                return error.exit_code
+        return 0
+
+    def _found(self) -> list[tuple[str, GateResult]]:
+        """Each test that has a result, by its node id."""
+        rows = [(item.nodeid, (self._results or {}).get(self._cells[item.nodeid].key)) for item in self._items]
+        return [(test, result) for test, result in rows if result is not None]
 
     def _measure(self) -> dict[str, GateResult]:
         assert self._rules is not None
         cells = list(self._wanted().values())
         names = _names(cells)
         say = teller(self._config)
-        say(f"\ntraining gate: {self._announcement(cells, self._rules)}{self._without_changes()}")
+        say(f"\ntraining gate: {self._announcement(cells, self._rules)}{self._beside()}")
         progress = progress_lines(self._config, say)
         if self._options.mode == "against":
             results = self._measure_against(cells, names, self._rules, progress)
@@ -138,7 +160,7 @@ class GateSession:
     ) -> dict[str, GateResult]:
         from harness.pytest_plugin import baselines
 
-        if self._options.mode == "baseline":
+        if self._base is not None:
             return baselines.against_baseline(names, cells, self._base, rules, progress)
         measure = baselines.saved if self._options.mode == "save" else baselines.proved
         return measure(names, cells, rules, progress)
@@ -156,10 +178,18 @@ class GateSession:
         what = to.get(self._options.mode, f"for the baseline {self._options.save}")
         return f"measuring {count} {what}, at most {most} blocks each, about {duration(seconds)} if all are needed"
 
-    def _without_changes(self) -> str:
+    def _beside(self) -> str:
+        """What must be known beforehand of the other side."""
         from harness.pytest_plugin.against import same_code
 
+        if self._base is not None and self._base.left_out:
+            return f"; {self._base.left_out_words}"
         return same_code(self._options.against or "") if self._options.mode == "against" else ""
+
+
+def _of_file(error: HarnessError) -> str:
+    """What is said of the file, by the name of the option here."""
+    return str(error).replace("--output", "--gate-json")
 
 
 def _names(cells: Sequence[GateCell]) -> dict[str, str]:

@@ -95,6 +95,35 @@ def test_another_machine_of_the_same_kind_is_refused_too(suite: Suite) -> None:
     assert "'main' cannot be compared with: the machine was another" in text_of(result)
 
 
+def test_runs_of_another_machine_are_left_out_whichever_is_the_newest_and_it_is_said(suite: Suite) -> None:
+    saved(suite, "slow")
+    suite.planted.machine = {"machine.id": "000000000000"}
+    suite.write(gate_tests("slow", "same"))
+    suite.run("--gate-save", "main").assert_outcomes(passed=2)
+    here, elsewhere = (row.run_id for row in list_runs(suite.results))
+    suite.planted.machine = {}
+    result = suite.run("--gate-baseline", "main", "-rs")
+    result.assert_outcomes(failed=1, skipped=1)
+    said = text_of(result)
+    left_out = f"1 run of another machine or in another state left out: {elsewhere}"
+    assert re.search(f"if all are needed; {left_out}$", said, re.MULTILINE)
+    lacks = rf"'main' has no run that measured this cell \({left_out}\); save it again"
+    assert re.search(lacks, said)
+    assert re.search(rf"again    python -m harness compare {here} ", said)
+
+
+def test_an_older_run_of_another_machine_is_left_out_of_a_baseline_too(suite: Suite) -> None:
+    suite.planted.machine = {"machine.id": "000000000000"}
+    suite.write(gate_tests("same", "slow"))
+    suite.run("--gate-save", "main").assert_outcomes(passed=2)
+    suite.planted.machine = {}
+    suite.write(gate_tests("same"))
+    suite.run("--gate-save", "main").assert_outcomes(passed=1)
+    suite.planted.later = True
+    suite.write(gate_tests("same", "slow"))
+    suite.run("--gate-baseline", "main").assert_outcomes(passed=1, skipped=1)
+
+
 def test_a_little_slower_is_a_warning_while_nobody_knows_how_far_the_machine_drifts(suite: Suite) -> None:
     saved(suite, "slightly")
     result = suite.run("--gate-baseline", "main")

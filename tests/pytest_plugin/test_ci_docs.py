@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness import cli
+from harness.pytest_plugin.as_json import GATE, TEST
 from harness.pytest_plugin.marks import gate_cell
+from harness.report.values import Keys
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -140,12 +142,26 @@ def test_the_modules_of_the_page_are_python() -> None:
 def test_the_options_table_has_every_option_and_ini_key(pytestconfig: pytest.Config) -> None:
     table = PAGE[PAGE.index("## Options") :]
     options = {name for name in vars(pytestconfig.option) if name.startswith("gate_")}
-    assert len(options) == 8
+    assert len(options) == 10
     for name in options:
-        assert f"| `--{name.replace('_', '-')} " in table
-    for key in ("gate_against", "gate_delta", "gate_epsilon", "gate_blocks", "gate_max_blocks", "gate_results"):
+        assert re.search(rf"^\| `--{name.replace('_', '-')}[ `]", table, re.MULTILINE)
+    for key in (
+        "gate_against",
+        "gate_delta",
+        "gate_epsilon",
+        "gate_blocks",
+        "gate_max_blocks",
+        "gate_results",
+        "gate_strict",
+    ):
         assert f"`{key}`" in table
         pytestconfig.getini(key)
+
+
+@pytest.mark.parametrize("keys", [GATE, TEST], ids=["whole", "test"])
+def test_every_key_of_the_gates_file_is_explained(keys: Keys) -> None:
+    section = PAGE[PAGE.index("## A file for the job") :].partition("\n## ")[0]
+    assert not [key for key in keys if f"`{key}`" not in section]
 
 
 def test_the_page_names_no_place_of_one_machine() -> None:

@@ -52,6 +52,16 @@ def test_undecided_fails_where_the_suite_makes_the_warning_an_error(suite: Suite
     suite.against("-W", "error::harness.pytest_plugin.UndecidedGate").assert_outcomes(failed=1)
 
 
+@pytest.mark.parametrize("by", ["option", "ini"])
+def test_undecided_fails_under_strict_and_says_what_would_decide_it(suite: Suite, by: str) -> None:
+    suite.write(gate_tests("noisy", "same"))
+    suite.ini(*(["gate_strict = true"] if by == "ini" else []))
+    result = suite.against(*(["--gate-strict"] if by == "option" else []))
+    result.assert_outcomes(failed=1, passed=1)
+    assert re.search(r"to decide: about \d+ blocks.*\(--gate-blocks \d+\)", text_of(result))
+    assert "UndecidedGate" not in text_of(result)
+
+
 def test_a_wrong_result_fails_with_its_evidence(suite: Suite) -> None:
     suite.write(gate_tests("wrong"))
     result = suite.against()
