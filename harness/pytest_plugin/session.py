@@ -1,5 +1,6 @@
 """One run of pytest: which cells its gate tests name, what was measured of them, and how each test ends."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,10 @@ class GateSession:
         if self._results is None:
             self._results = {}  # whatever comes of it, there is no second try
             try:
-                self._results = self._measure()
+                with pytest.MonkeyPatch.context() as here:
+                    for folder in reversed(self._config.getini("pythonpath")):  # which pytest adds to its own process
+                        here.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+                    self._results = self._measure()
             except (Interrupted, KeyboardInterrupt) as error:
                 pytest.exit(str(error) or "interrupted", returncode=Interrupted.exit_code)
         cell = self._cells[item.nodeid]

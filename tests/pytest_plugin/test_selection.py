@@ -1,11 +1,14 @@
 """Which cells are measured, and what marks and options may say."""
 
+import os
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from harness.pytest_plugin import against
 from harness.spec.work import OwnStepCell
 from tests.pytest_plugin.conftest import LOADED, Suite, gate_tests, text_of
 from tests.run.repositories import Repo
@@ -17,6 +20,23 @@ USAGE = pytest.ExitCode.USAGE_ERROR
 def models(suite: Suite) -> list[str]:
     """The models of the cells that were decided on, without their module."""
     return [a.cell.subject.removeprefix("steps:") for a, _ in suite.planted.decided]
+
+
+def test_trials_look_for_modules_where_pytests_pythonpath_says(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str | None] = []
+
+    def decide(*asked: Any) -> Any:
+        told.append(os.environ.get("PYTHONPATH"))
+        return suite.planted.decide(*asked)
+
+    monkeypatch.setattr(against, "decide", decide)
+    monkeypatch.setenv("PYTHONPATH", "/of/mine")
+    suite.ini("pythonpath = lib other/lib")
+    suite.write(gate_tests("same"))
+    suite.against().assert_outcomes(passed=1)
+    root = suite.pytester.path
+    assert told == [os.pathsep.join([str(root / "lib"), str(root / "other" / "lib"), "/of/mine"])]
+    assert os.environ["PYTHONPATH"] == "/of/mine"
 
 
 def test_a_plain_pytest_measures_nothing_and_names_both_options(suite: Suite) -> None:
