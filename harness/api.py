@@ -98,12 +98,13 @@ def load_collectives(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame
 @checked
 def load_limits(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """How far the cells of one run or of several are from what their machine can do at most; one row a cell whose
-    operations were counted.
+    operations were counted, of a run of `ab` one a side.
 
     The limits are those of the machine that `doctor --limits` left in `results`; without any, only their columns are
-    empty. Arguments and errors are those of `load`; UsageError, too, for a run of which nothing was counted.
+    empty. Arguments and errors are those of `load`; UsageError, too, for a run of which nothing was counted, or of
+    `validate`.
     """
-    from harness.report.tables.frames import rate_frame
+    from harness.report.tables.cells import rate_frame
 
     return rate_frame(_read(runs, results), Path(results))
 
@@ -129,12 +130,18 @@ def read(run: PathName = "latest", results: Folder = RESULTS) -> Run:
 
 
 @checked
-def summary(run: PathName = "latest", results: Folder = RESULTS) -> RunSummary:
-    """Everything that the report says of a run: cells, rankings, answers, noise. Raises what `load` does."""
+def summary(run: PathName = "latest", results: Folder = RESULTS, side: str | None = None) -> RunSummary:
+    """Everything that the report says of a run: cells, rankings, answers, noise; of a run of `ab` of one `side` of it,
+    "a" or "b". Raises what `load` does; UsageError, too, for a run of `validate`."""
     from harness.analysis.summary import summarise
+    from harness.report.kinds import presentation_of
 
     found = read(run, results)
-    return summarise(found.manifest, found.trials)
+    sides = presentation_of(found.manifest).each_side(found)
+    if side not in sides:
+        expected = " or ".join(quoted(name) for name in sides if name) or "none: the run has no sides"
+        raise UsageError(f"side: given {quoted(side)}, expected {expected}")
+    return summarise(sides[side].manifest, sides[side].trials)
 
 
 @checked

@@ -1,6 +1,7 @@
 """The Python API: fast to import, without TensorFlow, typed frames."""
 
 import inspect
+import math
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from harness.run.kinds.explain import ExplainSettings
 from harness.run.kinds.published_table import import_table
 from harness.spec.sweep import Sweep
 from harness.spec.work import OwnStepCell
-from tests.comparisons import stored, sweep_run
+from tests.comparisons import ab_run, stored, sweep_run
 from tests.engines.numpy_engine import SPEC
 from tests.explained import explain_run
 from tests.faulted import write_example
@@ -121,6 +122,18 @@ def test_compare_gives_the_verdicts_of_the_command() -> None:
     assert ((valid["ratio_low"] < valid["ratio"]) & (valid["ratio"] < valid["ratio_high"])).all()
     with pytest.raises(UsageError, match="expected a second run"):
         harness.compare(REFERENCE)
+
+
+def test_a_decision_is_summarised_one_side_at_a_time(tmp_path: Path) -> None:
+    run = stored(ab_run([0.1] * 4), tmp_path)
+    a, b = (harness.summary(run, side=side) for side in ("a", "b"))
+    slow, fast = (summary.cells[0].measured.throughput.value for summary in (a, b))
+    assert fast / slow == pytest.approx(math.exp(0.1))
+    assert [(len(summary.cells), summary.trials, summary.planned) for summary in (a, b)] == [(1, 4, 4)] * 2
+    with pytest.raises(UsageError, match=r"^side: given None, expected 'a' or 'b'$"):
+        harness.summary(run)
+    with pytest.raises(UsageError, match=r"^side: given 'b', expected none: the run has no sides$"):
+        harness.summary(REFERENCE, side="b")
 
 
 def test_a_share_is_a_number_or_a_text_as_on_the_command_line() -> None:

@@ -1,5 +1,6 @@
 """How far cells are from what their machine can do at most: rates below roofs, in words, table, figure and page."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from harness.report.comparison import Surface
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
 from harness.report.limits import limit_rows, rates_table, rates_words, uncounted
+from harness.report.tables.cells import rate_frame
 from harness.report.tables.columns import RATE_COLUMNS
-from harness.report.tables.frames import rate_frame
 from harness.report.tables.sweep import ranking_table
 from harness.report.words.text import share
-from tests.comparisons import as_run, stored
+from tests.comparisons import ab_run, as_run, stored
 from tests.limits import MACHINE, limit, limits
 from tests.report.rooflines import BYTES, FLOPS, counted, known, run
 from tests.synthetic import make_cell, make_run
@@ -183,6 +184,16 @@ def test_limits_of_the_machine_are_found_beside_the_run_for_page_and_terminal(tm
     assert "of the limit" in kind.text(made, tmp_path, Surface(width=60))
 
 
+def test_sides_of_a_comparison_are_held_against_the_limits_each_by_itself(tmp_path: Path) -> None:
+    decided = ab_run([math.log(2)] * 3)
+    frame = rate_frame([replace(decided, trials=[counted(trial) for trial in decided.trials])], tmp_path)
+    assert list(frame["side"]) == ["a", "b"]
+    slow, fast = frame["flop_per_s"]
+    assert fast == pytest.approx(2 * slow)
+    assert frame["run_id"].nunique() == 1
+    assert rate_frame([as_run(*run(), "sweep-run", {})], tmp_path)["side"].isna().all()
+
+
 def test_a_table_for_other_tools_has_the_limits_of_the_results_folder_and_without_them_what_was_counted(
     tmp_path: Path,
 ) -> None:
@@ -195,7 +206,7 @@ def test_a_table_for_other_tools_has_the_limits_of_the_results_folder_and_withou
     first, *_ = limit_rows(made, tmp_path)
     assert (first["limit_on"], first["limit_flop_per_s"]) == ("1 thread", 64e9)
     assert first["share_of_limit"] == pytest.approx(first["flop_per_s"] / 64e9)
-    assert list(first) == [column.name for column in RATE_COLUMNS if column.name != "run_id"]
+    assert list(first) == [column.name for column in RATE_COLUMNS if column.name not in ("run_id", "side")]
     exported = presentation_of(made.manifest).exporters()["limits"].export(made, None) or ""
     assert exported.partition("\n")[0].split(",") == list(first)
     elsewhere = replace(made, results=tmp_path / "elsewhere")

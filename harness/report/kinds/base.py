@@ -84,6 +84,10 @@ class Presentation(ABC):
         cells = "1 cell" if listing.cells == 1 else f"{listing.cells} cells"
         return f"{min(trials, planned):>4} of {planned} {listing.unit}{again}{unproved}  {cells}"
 
+    def each_side(self, run: Run) -> Mapping[str | None, Run]:
+        """The run by itself, under None; of a kind with sides what each would be as a run, by its name."""
+        return {None: run}
+
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """A row for each cell, as `harness.load_cells` has them."""
         from harness.analysis.summary import summarise
@@ -106,9 +110,16 @@ class OfSides(Presentation):
         """See Presentation."""
         return f"{super().lacks_format(run)}, or for figures {self._command(run)}"
 
+    def each_side(self, run: Run) -> Mapping[str | None, Run]:
+        """UsageError that says what has the figures."""
+        raise self._without_side(run)
+
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """None; UsageError that says what has the figures."""
-        raise UsageError(
+        raise self._without_side(run)
+
+    def _without_side(self, run: Run) -> UsageError:
+        return UsageError(
             f"RUN: '{run.path.name}' is a run of {run.manifest.what.kind.verb}, whose cells have no figure without "
             f"their side; use {self._command(run)}, or harness.load for its trials"
         )

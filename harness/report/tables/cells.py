@@ -1,12 +1,14 @@
 """Cells as a pandas frame, the same columns for runs of every kind."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.record.reading import Run
 from harness.report.kinds import presentation_of
-from harness.report.tables.columns import SUMMARY_COLUMNS
-from harness.report.tables.frames import pandas_series
+from harness.report.limits import limit_rows
+from harness.report.tables.columns import RATE_COLUMNS, SUMMARY_COLUMNS
+from harness.report.tables.frames import pandas_series, run_frame
 from harness.report.tables.quantities import columns_for
 from harness.spec.quantity import EXAMPLES
 
@@ -24,3 +26,11 @@ def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     published = [EXAMPLES] if any(row.get(EXAMPLES.throughput_key) is not None for row in rows) else []
     columns = columns_for(SUMMARY_COLUMNS, (cell for run in runs for cell in run.manifest.cells), published)
     return pd.DataFrame({c.name: pandas_series(c, [row.get(c.name) for row in rows]) for c in columns})
+
+
+def rate_frame(runs: Sequence[Run], results: Path) -> "pd.DataFrame":
+    """One row a cell whose operations were counted, of each side where a run has sides, with the limits of its machine
+    that are in `results`."""
+    each = ((side, of) for run in runs for side, of in presentation_of(run.manifest).each_side(run).items())
+    rows_of = ((of, [{"side": side, **row} for row in limit_rows(of, results)]) for side, of in each)
+    return run_frame(RATE_COLUMNS, rows_of)

@@ -332,6 +332,7 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
 """One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
 RATE_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
+    Column("side", "category", "", "a or b of a run of ab"),
     Column("cell_id", "category", "", "identity of the cell"),
     Column("cell", "category", "", "the cell's short name"),
     Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),

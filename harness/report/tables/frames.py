@@ -4,7 +4,6 @@ Cells have theirs in `harness.report.tables.cells`.
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from harness.analysis.explain import explanations_of
 from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
 from harness.report.export.rows import ExportRow
-from harness.report.limits import limit_rows
 from harness.report.tables.collectives import collective_rows
 from harness.report.tables.columns import (
     COLLECTIVE_COLUMNS,
     COMPARISON_COLUMNS,
     PART_COLUMNS,
-    RATE_COLUMNS,
     RUN_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
@@ -88,20 +85,16 @@ def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
 
 def part_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a part of each cell's step, of runs of `explain`. UsageError on a run of another kind."""
-    return _frame(PART_COLUMNS, ((run, part_rows(explanations_of(run))) for run in runs))
+    return run_frame(PART_COLUMNS, ((run, part_rows(explanations_of(run))) for run in runs))
 
 
 def collective_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a collective of a size. UsageError on a run without collectives."""
-    return _frame(COLLECTIVE_COLUMNS, ((run, collective_rows(run)) for run in runs))
+    return run_frame(COLLECTIVE_COLUMNS, ((run, collective_rows(run)) for run in runs))
 
 
-def rate_frame(runs: Sequence[Run], results: Path) -> "pd.DataFrame":
-    """One row a cell whose operations were counted, with the limits of its machine that are in `results`."""
-    return _frame(RATE_COLUMNS, ((run, limit_rows(run, results)) for run in runs))
-
-
-def _frame(columns: Sequence[Column], rows_of: Iterable[tuple[Run, list[ExportRow]]]) -> "pd.DataFrame":
+def run_frame(columns: Sequence[Column], rows_of: Iterable[tuple[Run, list[ExportRow]]]) -> "pd.DataFrame":
+    """These columns of the rows of each run, with the run's id."""
     import pandas as pd
 
     rows = [{"run_id": run.manifest.run_id, **row} for run, rows in rows_of for row in rows]
