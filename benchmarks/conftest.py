@@ -41,6 +41,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("cell", list(cells), ids=list(cells), indirect=True)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What was saved of a cell under an earlier name is compared, too: the cell's id finds it."""
+    saved = getattr(getattr(session.config, "_benchmarksession", None), "compared_mapping", None) or {}
+    ids = {item.nodeid: cell_id for item in session.items if (cell_id := _cell_id(item)) is not None} if saved else {}
+    for benchmarks in saved.values():
+        by_id = {one["extra_info"].get("cell_id"): one for one in benchmarks.values()}
+        benchmarks |= {test: by_id[cell_id] for test, cell_id in ids.items() if cell_id in by_id} | benchmarks
+
+
+def _cell_id(item: pytest.Item) -> str | None:
+    """That of the cell that a test of a spec is about."""
+    module, call = getattr(item, "module", None), getattr(item, "callspec", None)
+    if not hasattr(module, "SPEC") or call is None or "cell" not in call.params:
+        return None
+    _, cells = read_spec(_spec_of(item.config, module))
+    return cells[call.params["cell"]].cell_id
+
+
 @pytest.fixture
 def cell(request: pytest.FixtureRequest) -> Cell:
     """The cell that the test is about."""

@@ -131,7 +131,7 @@ class Axis:
     series: bool = False
     """Names of series say it as KEY=VALUE although the label has it, as earlier versions did."""
     named: bool = True
-    """A benchmark's name has it as KEY=VALUE where there are several; else it has a place of its own there."""
+    """A benchmark's name has it as KEY=VALUE where it is not as usual; else it has a place of its own there."""
     always: bool = False
     """A command to repeat a cell has it even at its default, which a later version may change."""
 

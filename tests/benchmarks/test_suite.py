@@ -176,6 +176,21 @@ def test_a_saved_run_can_be_compared_with_and_a_regression_fails(run: Runner, tm
     assert "Performance has regressed" in slower.text
 
 
+def test_what_was_saved_under_an_earlier_name_of_its_cell_is_compared_by_the_cell(run: Runner, tmp_path: Path) -> None:
+    assert run("-k", "none", "--benchmark-save", "before").code == 0
+    saved = next((tmp_path / "store").rglob("*before.json"))
+    report = json.loads(saved.read_text())
+    for one in report["benchmarks"]:
+        one["name"] = one["name"].replace("]", "-data=digits]")
+        one["fullname"] = one["fullname"].replace("]", "-data=digits]")
+        one["stats"]["median"] /= 2
+    saved.write_text(json.dumps(report))
+    slower = run("-k", "none", "--benchmark-compare", "--benchmark-compare-fail", "median:25%")
+    assert slower.code != 0
+    assert "Performance has regressed" in slower.text
+    assert "test_step[none-1x64] (0001_before)" in slower.text
+
+
 def test_benchmark_only_and_profiling_work(run: Runner) -> None:
     outcome = run("-k", "none", "--benchmark-only", "--benchmark-cprofile", "tottime")
     assert outcome.code == 0, outcome.text

@@ -37,9 +37,7 @@ class _PytestBenchmark:
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         cells = measured_cells(summary, self.name)
         every = [cell.trials.cell for cell in summary.cells]
-        asked = [cell for cell in every if cell.cell_id not in run.manifest.base_cell_ids]
-        # the suite names the cells of its spec among themselves, without base cases that a sweep adds
-        name_of = {cell.cell_id: name for of in (every, asked) for cell, name in zip(of, names_of(of), strict=True)}
+        name_of = dict(zip((cell.cell_id for cell in every), names_of(every), strict=True))
         facts = run.manifest.facts
         commit, _, mark = str(facts.get("git.revision") or "").partition("-")
         document = {

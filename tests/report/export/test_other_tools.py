@@ -17,6 +17,7 @@ from benchmarks.suite import read_spec
 from harness import cli
 from harness.analysis import summarise
 from harness.errors import HarnessError, StorageError
+from harness.record.reading import load_manifest
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
 from harness.report.export.base import alone_in, write_folder
@@ -104,6 +105,16 @@ def test_names_that_run_into_one_another_are_told_apart_by_the_cells_ids() -> No
     first, second, third = names_of(cells)
     assert (first, second) == (f"none-1x32-model=a.b-{cells[0].cell_id}", f"none-1x32-model=a.b-{cells[1].cell_id}")
     assert third == "none-1x32-model=c"
+
+
+def test_a_cell_is_called_the_same_whatever_is_measured_beside_it() -> None:
+    cells = one_key_apart()
+    together = names_of(cells)
+    assert together == [names_of([cell])[0] for cell in cells]
+    assert together[0] == "parameter_server-1x32-workers=2-ps=1"
+    assert "parameter_server-1x32-workers=2-precision=mixed_bfloat16-ps=1" in together
+    collectives = load_manifest(ROOT / "results" / "collectives").cells
+    assert names_of(collectives) == [cell.short_name for cell in collectives]
 
 
 def test_pytest_benchmark_compares_two_exports(run: SimpleNamespace, tmp_path: Path) -> None:
