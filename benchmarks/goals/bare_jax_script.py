@@ -1,8 +1,8 @@
-"""The program that `engines.py` compares JAX's cells with: nothing of the harness in it.
+"""One process of the program that `engines.py` compares JAX's cells with: nothing of the harness in it.
 
-Reads `K` from standard input, runs K training steps, prints their wall seconds; ends at end of file. What JAX's guide
-to data parallelism by `jit` and NamedSharding has, on one random batch that stays on the devices. How many devices and
-threads there are is in the variables that XLA reads.
+Reads `K` from standard input, runs K training steps, prints their wall seconds; ends at end of file. What JAX's guides
+to data parallelism by `jit` and NamedSharding and to several processes have, on one random batch that stays on the
+devices. How many devices and threads a process has is in the variables that XLA reads.
 """
 
 import os
@@ -15,7 +15,10 @@ from jax import lax, nn
 from jax import numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-batch_size = int(sys.argv[1])
+batch_size, rank, world_size, port = (int(argument) for argument in sys.argv[1:5])
+if world_size > 1:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", world_size, rank)
 mesh = Mesh(np.array(jax.devices()), ("batch",))
 whole, cut = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
 draw = np.random.default_rng(1)
@@ -24,8 +27,10 @@ weights = {k: (draw.standard_normal(shape) * 0.05).astype(np.float32) for k, sha
 weights |= {f"{k}b": np.zeros(shape[-1], np.float32) for k, shape in shapes.items()}
 zeros = {k: np.zeros_like(value) for k, value in weights.items()}
 state = jax.device_put((weights, zeros, {k: value.copy() for k, value in zeros.items()}, np.int32(0)), whole)
-x = draw.standard_normal((batch_size, 28, 28, 1)).astype(np.float32)
-x, y = jax.device_put((x, draw.integers(10, size=batch_size, dtype=np.int32)), cut)
+of_process = np.random.default_rng(rank)
+x = of_process.standard_normal((batch_size, 28, 28, 1)).astype(np.float32)
+y = of_process.integers(10, size=batch_size, dtype=np.int32)
+x, y = (jax.make_array_from_process_local_data(cut, own) for own in (x, y))
 
 
 def logits(w, x):

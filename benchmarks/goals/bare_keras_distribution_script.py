@@ -1,8 +1,8 @@
-"""The program that `engines.py` compares keras.distribution's cells with: nothing of the harness in it.
+"""One process of the program that `engines.py` compares keras.distribution's cells with: nothing of the harness in it.
 
 Reads `K` from standard input, runs K training steps, prints their wall seconds; ends at end of file. One call of
-`Model.fit`, as Keras' guide to distributed training has it, on shuffled batches of digits from a generator. How many
-devices and threads there are is in the variables that XLA reads.
+`Model.fit`, as Keras' guide to distributed training has it, on shuffled batches of digits from a generator, in several
+processes each one's own share. How many devices and threads a process has is in the variables that XLA reads.
 """
 
 import os
@@ -17,10 +17,14 @@ import numpy as np
 from keras import layers
 from sklearn.datasets import load_digits
 
-batch_size = int(sys.argv[1])
+batch_size, rank, world_size, port = (int(argument) for argument in sys.argv[1:5])
+if world_size > 1:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    keras.distribution.initialize(f"127.0.0.1:{port}", world_size, rank)
 devices = keras.distribution.list_devices()
 if len(devices) > 1:
-    keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))
+    distribution = keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)
+    keras.distribution.set_distribution(distribution)
 model = keras.Sequential(
     [
         keras.Input((28, 28, 1)),
@@ -34,11 +38,11 @@ model = keras.Sequential(
     ]
 )
 model.compile(keras.optimizers.Adam(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-draw = np.random.default_rng(1)
+draw = np.random.default_rng(rank)
 digits = load_digits()
 small = np.float32(digits.images[..., np.newaxis] / 16)
 images = np.asarray(jax.image.resize(small, (len(small), 28, 28, 1), "linear"))
-labels = digits.target.astype(np.int32)
+images, labels = images[rank::world_size], digits.target.astype(np.int32)[rank::world_size]
 
 
 def shuffled():

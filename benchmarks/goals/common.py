@@ -187,7 +187,9 @@ class Program:
             process.send_signal(number)
 
     def _answers(self) -> list[str]:
-        return [process.stdout.readline().strip() for process in self._processes if process.stdout is not None]
+        """A line of each process, less what Gloo says there under JAX."""
+        said = (process.stdout for process in self._processes if process.stdout is not None)
+        return [next((line.strip() for line in lines if not line.startswith("[Gloo]")), "") for lines in said]
 
 
 def beside(trial: LiveTrial, program: Program, block: int) -> float:

@@ -36,8 +36,10 @@ CASES = (
     ("horovod", cell("data_parallel", 1, BATCH_SIZE, "horovod", loop="tape", workers=2, **COMMON)),
     ("jax", cell("none", 1, BATCH_SIZE, "jax", loop="jit", **COMMON)),
     ("jax", cell("data_parallel", 2, BATCH_SIZE, "jax", loop="jit", **COMMON)),
+    ("jax", cell("multi_process", 1, BATCH_SIZE, "jax", loop="jit", workers=2, **COMMON)),
     (KERAS, cell("none", 1, BATCH_SIZE, KERAS, **FIT)),
     (KERAS, cell("distribution", 2, BATCH_SIZE, KERAS, mesh="batch:2", **FIT)),
+    (KERAS, cell("multi_process", 1, BATCH_SIZE, KERAS, workers=2, **FIT)),
 )
 
 
@@ -84,12 +86,10 @@ def kept(engine: str, measured: Cell, ratio: float, fixed_s: float) -> bool:
 
 
 def _commands(engine: str, python: str, measured: Cell) -> Sequence[Sequence[str]]:
-    """The program's processes; all but PyTorch and Horovod have all devices in one."""
-    script, whole = str(Path(__file__).with_name(f"bare_{engine}_script.py")), str(measured.work.amount)
-    if engine not in ("torch", "horovod"):
-        return [[python, script, whole]]
-    workers, port = measured.shape.workers, str(free_ports(1)[0])
-    return [[python, script, str(BATCH_SIZE), str(rank), str(workers), port] for rank in range(workers)]
+    """The program's processes, each with its share of the global batch, which all of its devices have together."""
+    script, workers = str(Path(__file__).with_name(f"bare_{engine}_script.py")), measured.shape.workers
+    given = f"{workers}", f"{free_ports(1)[0]}"
+    return [[python, script, f"{measured.work.amount // workers}", f"{rank}", *given] for rank in range(workers)]
 
 
 def _variables(measured: Cell) -> dict[str, str]:
