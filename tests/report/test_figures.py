@@ -3,11 +3,12 @@
 import csv
 import functools
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
 
-from harness.analysis import WorkloadSummary, summarise
+from harness.analysis import Interval, WorkloadSummary, summarise
 from harness.analysis.batch import batch_curves
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
@@ -22,7 +23,7 @@ from harness.report.figures import (
     steps_figure,
     throughput_figure,
 )
-from harness.report.figures.panels import MOST_CURVES, MOST_PANELS
+from harness.report.figures.panels import MOST_CURVES, MOST_PANELS, Curve, Panel, Point, looks_of, top_of
 from harness.report.figures.ranking import GLANCE, glance_figure
 from harness.spec.cell import trained
 from tests.comparisons import scaled
@@ -231,8 +232,50 @@ def test_more_curves_than_can_be_followed_are_left_out_and_counted() -> None:
     picture = throughput_figure(workload(cells, faults=False), "fig")
     assert picture is not None
     # thirteen with the base
-    assert f"the {MOST_CURVES} highest curves are drawn, 5 are not: the table and the CSV have all" in picture.caption
+    assert f"{MOST_CURVES} of 13 curves are drawn, the highest: the table and the CSV have all" in picture.caption
     assert len({row["curve"] for row in picture.data}) == MOST_CURVES + 5
+
+
+def curve(label: str, *values: float, ringed: bool = False) -> Curve:
+    """A curve from one replica on."""
+    points = tuple(Point(n, Interval(value, None, None)) for n, value in enumerate(values, start=1))
+    return Curve(label, points, frozenset({1} if ringed else ()))
+
+
+def test_a_curve_with_a_ring_is_drawn_before_higher_ones() -> None:
+    curves = [curve(f"high {number}", 100.0 + number) for number in range(MOST_CURVES)]
+    looks = looks_of([Panel("", (*curves, curve("knee", 1.0, ringed=True)), "replicas", "examples/s")])
+    assert "knee" in looks
+    assert [label for label in looks if label.startswith("high")] == [f"high {n}" for n in range(1, MOST_CURVES)]
+
+
+def test_an_ideal_that_nothing_comes_near_runs_out_of_the_panel() -> None:
+    panel = Panel("", (curve("a", 10.0, 12.0),), "replicas", "examples/s", ideal=((1, 10.0), (2, 20.0), (8, 80.0)))
+    assert 20 < top_of(panel, {"a": 0}) < 24
+    assert 21 < top_of(replace(panel, ideal=((1, 10.0), (2, 20.0))), {"a": 0}) < 24
+
+
+@pytest.mark.parametrize(("slower", "alike"), [(2, True), (20, False)])
+def test_panels_of_one_figure_have_one_axis_unless_one_would_be_squeezed(slower: float, alike: bool) -> None:
+    cells = [make_cell(*of, batch) for batch in (32, 64) for of in (("none", 1), ("mirrored", 1), ("mirrored", 2))]
+    small = {cell.cell_id for cell in cells if trained(cell).batch_size == 32}
+
+    def change(trial: TrialRecord) -> TrialRecord:
+        return scaled(trial, slower if trial.cell_id in small else 1)
+
+    picture = throughput_figure(summarise(*make_run(cells, faults=False, change=change)).workloads[0], "fig")
+    assert picture is not None
+    one, other = (re.findall(r">([\d,]{4,})<", panel) for panel in picture.svg.split("<svg")[1:])
+    assert (one == other) == alike
+
+
+def test_without_limits_no_figure_speaks_of_them() -> None:
+    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("central_storage", 2)]
+    [work] = summarise(*make_run(cells, faults=False, blocks=1)).workloads
+    for picture in (ranking_figure(work, "fig"), glance_figure(work, "fig")):
+        assert picture is not None
+        assert "95 %" not in picture.svg + picture.caption
+        assert "imits on the right" not in picture.caption
 
 
 def test_more_batch_sizes_than_have_room_are_left_out_and_counted() -> None:

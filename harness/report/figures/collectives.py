@@ -7,7 +7,8 @@ from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpC
 from harness.analysis.latency import Piece
 from harness.analysis.limits import BusLimit
 from harness.report.export.rows import ExportRow
-from harness.report.figures.artists import Axes, Figure, FuncFormatter, Line2D, NullFormatter, NullLocator
+from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator
+from harness.report.figures.layout import log_ticks
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
 from harness.report.tables.collectives import curve_rows, group_title
 from harness.report.words.text import OWN_INTERVAL, listed, seconds, significant
@@ -18,8 +19,8 @@ _MOST_CURVES = 8
 _MOST_TICKS = 9
 _MICRO, _GIGA = 1e-6, 1e9
 _OF_MEMORY = (
-    " There every replica's buffer is read, and what they come to is written once. Buffers that stay in a cache and "
-    "sums in place may be faster."
+    " That is for reading every replica's buffer and writing the result once: buffers that stay in a cache, and sums "
+    "in place, may be faster."
 )
 FigureOf = Callable[[CollectiveFigures], Interval | None]
 
@@ -43,6 +44,10 @@ def collective_figure(group: CollectiveGroup, name: str, limit: BusLimit | None 
         if limit is not None:
             right.axhline(limit.bytes_per_s / _GIGA, color=MUTED, linestyle=":", linewidth=1.4)
             handles.append(Line2D([], [], color=MUTED, linestyle=":", label=f"limit: {limit.of}"))
+        for axes in (left, right):
+            ticks = log_ticks(*axes.get_ylim())
+            axes.set_yticks(ticks, [significant(tick, 1) for tick in ticks])
+            axes.yaxis.set_minor_locator(NullLocator())
         if any(curve.line is not None for curve in curves):
             words = "α + S/β, a line for each range of sizes" if _cut(curves) else "α + S/β"
             handles.append(Line2D([], [], color=MUTED, linestyle="--", label=words))
@@ -84,8 +89,6 @@ def _draw(axes: Axes, curves: Sequence[OpCurve], value: FigureOf, label: str, *,
         tick.set(rotation=30, ha="right", rotation_mode="anchor")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("size of the buffer")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: significant(value, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel(label)
     axes.grid(axis="y")
 

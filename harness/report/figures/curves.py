@@ -12,6 +12,7 @@ from harness.report.figures.panels import (
     LONGEST_LABEL,
     MOST_PANELS,
     Curve,
+    CurveLooks,
     Panel,
     Point,
     draw_panel,
@@ -20,6 +21,7 @@ from harness.report.figures.panels import (
     keys,
     left_out_words,
     looks_of,
+    top_of,
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
@@ -34,6 +36,8 @@ from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of
 
+MOST_APART = 4
+"""How many times as high as the lowest panel the highest may be where all have one axis."""
 CellValue = Callable[[CellSummary], Interval | None]
 
 
@@ -86,7 +90,9 @@ def efficiency_figure(
         )
     kind = "resource-bounded efficiency" if shared else "efficiency"
     title = f"{scaling_word(summary)}: {kind} against replicas"
-    caption = f"{_found_efficient(summary, shared)} {how} The axis need not start at 0."
+    floor = min(panel.floor for panel in panels)
+    panels = [replace(panel, floor=floor) for panel in panels]
+    caption = f"{_found_efficient(summary, shared)} {how}" + (" The axes do not start at 0." if floor else "")
     return _draw(summary, panels, name, title, caption, anchors)
 
 
@@ -138,17 +144,20 @@ def _panels(
         if not any(len(curve.points) > 1 for curve in curves):
             continue
         scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
-        title = ", ".join([f"{scope} {base.batch_size:,}", *(_title_words(base, key) for key in told)])
+        words = {"batch_size": f"{scope} {base.batch_size:,}"} | {key: _title_words(base, key) for key in told}
+        title = ", ".join(words[key] for key in sorted(words, key=lambda key: key != "engine"))
         panel = _panel(title, cells, curves, throughput=throughput, anchors=anchors)
         panels.append(replace(panel, whole=_whole_of(summary, base)) if throughput else panel)
     return panels
 
 
 def _whole_of(summary: WorkloadSummary, base: TrainingCell) -> Point | None:
-    """The best that no strategy on the whole machine does, at any batch size, in the precision and so on of `base`."""
+    """The best that no strategy on the whole machine does, at any batch size, in the engine, precision and so on of
+    `base`."""
     for cell in summary.ranking:
         of = cell.trials.cell
-        if cell.measured and cell.trials.all_cores > 1 and all(of.get(key) == base.get(key) for key in TOLD):
+        alike = all(of.get(key) == base.get(key) for key in (*TOLD, "engine"))
+        if cell.measured and cell.trials.all_cores > 1 and alike:
             return Point(1, cell.measured.throughput, cell.cell_id)
     return None
 
@@ -273,6 +282,7 @@ def _draw(
 ) -> Picture:
     shown = panels[:MOST_PANELS]
     looks = looks_of(shown)
+    shown = _with_one_top(shown, looks)
     entries = keys(
         looks,
         ideal=any(panel.ideal for panel in shown),
@@ -285,6 +295,13 @@ def _draw(
     caption += hollow_words(shown) + left_out_words(panels, looks, len(shown))
     rows = [*_rows(summary, panels), *_published_rows(overlay)]
     return panelled(drawn, entries, name, title, caption.strip(), rows, sources)
+
+
+def _with_one_top(panels: Sequence[Panel], looks: CurveLooks) -> list[Panel]:
+    """The panels, with one end of their value axes, so that they can be compared by eye; each with its own where the
+    lowest would be squeezed."""
+    tops = [top_of(panel, looks) for panel in panels]
+    return [replace(panel, top=max(tops)) if max(tops) <= MOST_APART * min(tops) else panel for panel in panels]
 
 
 def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[ExportRow]:

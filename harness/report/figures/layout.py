@@ -7,6 +7,7 @@ and one of grid lines.
 """
 
 import functools
+import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -29,6 +30,8 @@ from harness.report.figures.svg import GRID, HATCHES, INK, MUTED, PAPER, SERIES
 POINTS = 72
 """To the inch; what matplotlib's font sizes and paddings are in."""
 LABEL_PT, KEY_PT = 10, 9
+FEW_POWERS = 4
+"""Powers of ten between which a logarithmic axis has ticks at 2 and 5 times them, too."""
 _BESIDE, _RIGHT, _BETWEEN, _BELOW, _ABOVE, _KEYS = 8.0, 16.0, 18.0, 40.0, 8.0, 17.0
 """Points: names – axes, axes – edge, axes – axes, room for ticks and the label, room above, a row of keys."""
 _TICK_PT, _LABEL_BELOW_PT = 7.0, 21.0
@@ -170,6 +173,14 @@ def y_axis(axes: Axes, ticks: Sequence[float], words: Sequence[str], label: str,
         fontsize=LABEL_PT,
         color=INK,
     )
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between both; over several powers these alone."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= FEW_POWERS else (1,)
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
 
 
 def round_ticks(low: float, high: float, most: int) -> tuple[list[float], list[str]]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import wrap
 
 import numpy as np
 
@@ -29,6 +30,10 @@ _RIGHT, _TOP, _BOTTOM = 0.975, 0.915, 0.155
 """Edges of the axes as shares of the panel: all panels are of one size, so that they line up."""
 _Y_LABEL = 12.5
 """Points from the left edge to the label there."""
+_TITLE_LETTERS, _TITLE_LINE = 38, 0.058
+"""Of a line of the title, and how high a line is as a share of the panel."""
+_ABOVE_POINTS = 1.7
+"""How many times the highest point of a panel its axis reaches at most for a limit that nothing comes near."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class Panel:
     """(letter, points) of curves that are hidden until asked for."""
     floor: float = 0.0
     """Where the value axis starts."""
+    top: float = 0.0
+    """Where it ends; 0 leaves that to what is drawn."""
     whole: Point | None = None
     """No strategy on the whole machine, a line across the panel."""
     logarithmic: bool = False
@@ -86,12 +93,14 @@ CurveLooks = Mapping[str, int]
 
 
 def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
-    """A look for each of the curves that are drawn: the highest `MOST_CURVES`, in their first order."""
+    """A look for each of the curves that are drawn, in their first order: `MOST_CURVES`, those with a ring, which words
+    point at, before others, and the highest of them."""
     highest: dict[str, float] = {}
     for panel in panels:
         for curve in panel.curves:
             highest[curve.label] = max(curve.highest, highest.get(curve.label, -math.inf))
-    kept = set(sorted(highest, key=lambda label: -highest[label])[:MOST_CURVES])
+    ringed = {curve.label for panel in panels for curve in panel.curves if curve.ringed}
+    kept = set(sorted(highest, key=lambda label: (label not in ringed, -highest[label]))[:MOST_CURVES])
     return {label: place for place, label in enumerate(label for label in highest if label in kept)}
 
 
@@ -106,7 +115,7 @@ def left_out_words(panels: Sequence[Panel], looks: CurveLooks, drawn: int) -> st
     curves = len({curve.label for panel in panels for curve in panel.curves} - set(looks))
     parts = []
     if curves:
-        parts.append(f"the {len(looks)} highest curves are drawn, {curves} are not")
+        parts.append(f"{len(looks)} of {len(looks) + curves} curves are drawn, the highest")
     if len(panels) > drawn:
         parts.append(f"{drawn} of {len(panels)} panels are drawn")
     return f" For room {' and '.join(parts)}: the table and the CSV have all." if parts else ""
@@ -117,10 +126,12 @@ def draw_panel(panel: Panel, looks: CurveLooks) -> PanelDrawing:
     curves = [curve for curve in panel.curves if curve.label in looks]
     with style():
         figure = Figure(figsize=_SIZE)
-        top = _top(panel, curves)
+        top = panel.top or top_of(panel, looks)
         digits = max(6, len(f"{top:,.0f}"))
         left = 0.083 + 0.022 * digits
-        axes = figure.add_axes((left, _BOTTOM, _RIGHT - left, _TOP - _BOTTOM))
+        title = wrap(panel.title, _TITLE_LETTERS)
+        above = _TOP - (len(title) - 1) * _TITLE_LINE
+        axes = figure.add_axes((left, _BOTTOM, _RIGHT - left, above - _BOTTOM))
         for points, dash, width in ((panel.ideal, "--", 1.1), (panel.bound, ":", 1.8)):
             if points:
                 axes.plot(*zip(*points, strict=True), color=MUTED, linestyle=dash, linewidth=width)
@@ -128,7 +139,7 @@ def draw_panel(panel: Panel, looks: CurveLooks) -> PanelDrawing:
             axes.axhline(panel.whole.interval.value, color=INK, linewidth=1.1)
         for curve in curves:
             _draw_curve(axes, curve, looks[curve.label])
-        _set_axes(axes, panel, top, label_pt=left * _SIZE[0] * POINTS - _Y_LABEL)
+        _set_axes(axes, panel, top, "\n".join(title), label_pt=left * _SIZE[0] * POINTS - _Y_LABEL)
         _draw_overlay(axes, panel)
     return PanelDrawing(figure, panel.title, _describe(panel, curves))
 
@@ -200,17 +211,17 @@ def _draw_overlay(axes: Axes, panel: Panel) -> None:
             text.set_gid(f"{OVERLAY}-letter{number}")
 
 
-def _top(panel: Panel, curves: Sequence[Curve]) -> float:
-    """Where the value axis ends."""
-    values = [point.interval.value for curve in curves for point in curve.points]
-    values += [y for _, y in (*panel.ideal, *panel.bound)]
+def top_of(panel: Panel, looks: CurveLooks) -> float:
+    """Where the value axis ends by what is drawn of the panel: the axis follows the points. The ideal, or an interval
+    of two trials, may run out of it, or all points would share a strip at the bottom."""
+    values = [point.interval.value for curve in panel.curves if curve.label in looks for point in curve.points]
     values += [panel.whole.interval.value] if panel.whole else []
-    # the axis follows the points; an interval of two trials may run out of it
+    values += [min(y, _ABOVE_POINTS * max(values)) for _, y in (*panel.ideal, *panel.bound)]
     top = 1.06 * max(values)
     return top + 0.04 * (top - panel.floor)
 
 
-def _set_axes(axes: Axes, panel: Panel, top: float, *, label_pt: float) -> None:
+def _set_axes(axes: Axes, panel: Panel, top: float, title: str, *, label_pt: float) -> None:
     axes.xaxis.set_visible(False)
     axes.yaxis.set_visible(False)
     axes.set_ylim(panel.floor, top)
@@ -225,7 +236,7 @@ def _set_axes(axes: Axes, panel: Panel, top: float, *, label_pt: float) -> None:
     shown = ticks if len(ticks) <= 8 else ticks[:: -(-len(ticks) // 8)]
     x_axis(axes, shown, [f"{tick:,}" for tick in shown], panel.x_label, grid=False)
     y_axis(axes, *round_ticks(panel.floor, top, most=5), panel.y_label, label_pt=label_pt)
-    axes.text(0, 1 + 6 / points_high(axes), panel.title, transform=axes.transAxes, fontsize=LABEL_PT, color=INK)
+    axes.text(0, 1 + 6 / points_high(axes), title, transform=axes.transAxes, fontsize=LABEL_PT, color=INK)
 
 
 def _describe(panel: Panel, curves: Sequence[Curve]) -> str:

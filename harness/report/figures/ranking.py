@@ -32,7 +32,8 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     )
     alike = ", to all cells alike" if summary.linked else ""
     told = _TOLD if summary.judged else ""
-    caption = f"{_found(summary)} {_CAPTION.format(alike=alike, told=told)}{cut}"
+    how = _CAPTION.format(alike=alike, told=told) if _limited(ranking) else _UNLIMITED
+    caption = f"{_found(summary)} {how}{cut}"
     return picture(_plot(ranking), name, "Ranking by throughput", _describe(ranking), caption, _rows(summary.ranking))
 
 
@@ -47,8 +48,9 @@ def _best_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if len(chosen) < 2:
         return None
     told = "A filled dot may be as fast, a hollow one is slower. " if summary.judged else ""
-    caption = f"{told}Limits on the right hold for all together."
-    title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else "Every cell"
+    caption = f"{told}Limits on the right hold for all together." if _limited(chosen) else ""
+    every = "Every ranked cell" if summary.unranked else "Every cell"
+    title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else every
     return picture(_plot(chosen), name, title, _describe(chosen), caption, _rows(chosen))
 
 
@@ -119,6 +121,7 @@ _CAPTION = (
     "the same cells relative to the fastest, which is what tells them apart{told}. Intervals on the right allow for "
     "the number of comparisons; one that runs out of the figure is in the table."
 )
+_UNLIMITED = "Left: throughput of each cell; right: relative to the fastest. Of so few trials there are no limits."
 _TOLD = "; a filled dot cannot be told apart from the fastest, a hollow one is slower"
 
 
@@ -129,7 +132,8 @@ def _absolute(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     widest = max(interval.high or interval.value for interval in measured)
     axes.set_xlim(0, 1.04 * min(widest, 1.6 * max(interval.value for interval in measured)))
     unit = quantity_of(cell.trials.cell for cell in ranking).unit
-    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), f"{unit}, {OWN_INTERVAL}")
+    told = f"{unit}, {OWN_INTERVAL}" if any(interval.known for interval in measured) else unit
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=5), told)
 
 
 def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
@@ -143,7 +147,8 @@ def _against_best(axes: Axes, ranking: Sequence[CellSummary]) -> None:
     # one interval of two trials must not squeeze all others to a point: the axis follows the dots
     low, high = min(share.value for share in shares), max(share.value for share in shares)
     axes.set_xlim(max(0.0, low - 0.15 * (high - low) - 4), high + 0.12 * (high - low) + 4)
-    x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), "% of the fastest, 95 % limits")
+    told = "% of the fastest, 95 % limits" if _limited(ranking) else "% of the fastest"
+    x_axis(axes, *round_ticks(*axes.get_xlim(), most=6), told)
 
 
 def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> None:
@@ -160,6 +165,12 @@ def _dots(axes: Axes, intervals: Sequence[Interval], filled: Sequence[bool]) -> 
                 markerfacecolor=SERIES[0] if full else PAPER,
                 linestyle="none",
             )
+
+
+def _limited(ranking: Sequence[CellSummary]) -> bool:
+    """Whether it is known of some cell how far from the fastest it may be."""
+    against = (cell.place.against_best for cell in ranking if cell.place is not None)
+    return any(of is not None and of.known for of in against)
 
 
 def _apart(cell: CellSummary) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.analysis.limits import CellRate, Roof, roofs_of
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator
+from harness.report.figures.layout import log_ticks
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.limits import flops, rate_rows
 from harness.report.words.text import OWN_INTERVAL, listed, share, significant
@@ -14,7 +15,7 @@ from harness.visible import printable
 _MOST_LOOKS = len(SERIES)
 _BESIDE = 4.0
 """How far the axes go beyond what is drawn, as a factor."""
-_APART, _FEW_POWERS = 0.04, 4
+_APART = 0.04
 
 
 def roofline_figure(rates: Sequence[CellRate], name: str) -> Picture | None:
@@ -72,20 +73,12 @@ def _set_axes(axes: Axes, rates: Sequence[CellRate], roofs: Sequence[Roof]) -> N
     ys = lowest / _BESIDE, 2 * max(roof.compute for roof in roofs)
     axes.set_xlim(*xs)
     axes.set_ylim(*ys)
-    axes.set_xticks(_ticks(*xs), [significant(tick, 1) for tick in _ticks(*xs)])
-    axes.set_yticks(_ticks(*ys), [flops(tick, 1) for tick in _ticks(*ys)])
+    axes.set_xticks(log_ticks(*xs), [significant(tick, 1) for tick in log_ticks(*xs)])
+    axes.set_yticks(log_ticks(*ys), [flops(tick, 1) for tick in log_ticks(*ys)])
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
     axes.set_xlabel("arithmetic intensity: FLOP a byte of the step's products and convolutions")
     axes.grid(axis="y")
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten between both; over several powers these alone."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = (1, 2, 5) if last - first <= _FEW_POWERS else (1,)
-    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-    return [tick for tick in ticks if low <= tick <= high]
 
 
 def _keys(roofs: Sequence[Roof], looks: Mapping[str, int]) -> list[Line2D]:
@@ -112,6 +105,8 @@ def _caption(rates: Sequence[CellRate]) -> str:
         "A cell is to be held against the roof of the processors that it keeps busy: flat where their matrix products "
         f"are the limit, slanted where memory is. Error bars are {OWN_INTERVAL}."
     ]
+    if len({_strategy(rate) for rate in rates}) > 1:
+        parts.append("Marks of the same work are set a little apart, or they would lie on each other.")
     if any(rate.cell.trials.unproved for rate in rates):
         parts.append("A hollow mark is unproved: measured, but a fault could have gone unseen.")
     return " ".join(parts)

@@ -84,12 +84,20 @@ def _caption(series: Series) -> str:
     count = plural(len(series.points), "run")
     spread = _scatter(series)
     about = f" Runs of one level scatter by {significant(100 * spread, 2)} %." if spread is not None else ""
+    about += " The axis does not start at 0." if _limits(series)[0] > 0 else ""
+    known = sum(point.value.known for point in series.points)
+    which = "each" if known == len(series.points) else f"{known} of them"
+    own = (
+        f", {which} with its own 95 % interval, of its own minutes"
+        if known
+        else ", of one trial each, without intervals"
+    )
     if not series.changes:
         found = "No change of level was found" if series.long_enough else "Too few runs to tell a change of level"
-        return f"{count}, each with its own 95 % interval, of its own minutes. {found}.{about}"
+        return f"{count}{own}. {found}.{about}"
     sizes = ", ".join(change_percent(change) for change in series.changes)
     lines = f"lines are levels, dashed where they change: {sizes}"
-    return f"{count}, each with its own 95 % interval, of its own minutes; {lines}.{about}"
+    return f"{count}{own}; {lines}.{about}"
 
 
 def _scatter(series: Series) -> float | None:
