@@ -8,8 +8,9 @@ import pytest
 
 from harness.analysis import summarise
 from harness.record.reading import load_run
-from harness.report.words.answer import answer_lines
+from harness.report.words.answer import answer_lines, answers
 from harness.report.words.brief import brief_lines
+from harness.report.words.text import bounds
 from harness.spec.cell import trained
 from harness.spec.work import Cell
 from tests.comparisons import scaled
@@ -23,6 +24,17 @@ WHOLE = make_cell("none", 1, 128, intra_op_threads=2)
 
 def brief(cells: list[Cell], **kwargs: object) -> tuple[str, ...]:
     return brief_lines(summarise(*make_run(cells, **kwargs)))  # type: ignore[arg-type]
+
+
+def test_how_much_of_its_processors_the_best_of_several_cells_uses_has_an_interval_that_allows_for_the_choice() -> None:
+    summary = summarise(*make_run([make_cell("none"), *(make_cell("mirrored", n) for n in (2, 3))], faults=False))
+    [work] = summary.workloads
+    [of_processors] = [figure for figure in answers(summary)[0].figures if "processors allow" in figure.name]
+    known = [cell.vs_none for cell in work.ranking if cell.vs_none is not None and cell.vs_none.n > 1]
+    best = max(known, key=lambda found: found.resource_efficiency.value)
+    sure = best.log_ratio.interval(0.975).scaled(100 / best.bound)
+    assert of_processors.certainty == f"{bounds(sure)}, best of 2"
+    assert (sure.relative_half_width or 0) > (best.resource_efficiency.relative_half_width or 1)
 
 
 def rows_of_80(lines: Sequence[str]) -> int:

@@ -222,12 +222,12 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
         name = f"the {which}, over {without_strategy(work)}"
         yield Figure(name, f"{significant(answer.speed_up.value)}×", bounds(answer.speed_up))
     costs = least_overhead(work)
-    if costs is not None and costs.vs_none is not None:
-        bounded = costs.vs_none.resource_efficiency
+    if costs is not None:
+        label, bounded, count = costs
         over = ", over one device" if has_whole_machine(work) else ""
-        name = f"of what its processors allow, at best ({costs.label}){over}"
-        sure = bounds(bounded.scaled(100)) if answer.distributed == 1 else f"best of {answer.distributed}"
-        yield Figure(name, f"{significant(100 * bounded.value)} %", sure)
+        name = f"of what its processors allow, at best ({label}){over}"
+        chosen = f", best of {count}" if count > 1 else ""
+        yield Figure(name, f"{significant(100 * bounded.value)} %", f"{bounds(bounded.scaled(100))}{chosen}")
     if len(work.ranking) > 1 and work.judged:
         others = len(work.ranking) - 1
         yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")

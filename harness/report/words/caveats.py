@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from harness.analysis import CellSummary, Interval, Noise, WorkloadSummary
+from harness.analysis import Interval, Noise, WorkloadSummary
+from harness.analysis.estimates.intervals import CONFIDENCE
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
 from harness.report.words.engines import processors_of_engines
@@ -40,10 +41,17 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[
     )
 
 
-def least_overhead(work: WorkloadSummary) -> CellSummary | None:
-    """The distributed cell that comes closest to what its processors allow."""
-    known = [cell for cell in work.ranking if cell.vs_none is not None and cell.vs_none.n > 1]
-    return max(known, key=lambda cell: cell.vs_none.resource_efficiency.value if cell.vs_none else 0.0, default=None)
+def least_overhead(work: WorkloadSummary) -> tuple[str, Interval, int] | None:
+    """(label of the distributed cell that comes closest to what its processors allow, how close, of how many).
+
+    It was picked by its estimate, so its interval is one that holds for all that might have been (Bonferroni).
+    """
+    known = [(cell, cell.vs_none) for cell in work.ranking if cell.vs_none is not None and cell.vs_none.n > 1]
+    if not known:
+        return None
+    cell, found = max(known, key=lambda one: one[1].resource_efficiency.value)
+    sure = found.log_ratio.interval(1 - (1 - CONFIDENCE) / len(known))
+    return cell.label, sure.scaled(1 / found.bound), len(known)
 
 
 def is_virtual(work: WorkloadSummary) -> bool:
