@@ -19,7 +19,7 @@ from harness.report.comparison.as_json import comparison_json
 from harness.report.comparison.forest import MOST, forest_figure
 from harness.report.comparison.phrases import PHRASES
 from harness.report.comparison.rule import margin_words
-from harness.report.comparison.words import cpu_words, row_notes, verdict_sentences, verdict_words
+from harness.report.comparison.words import cpu_words, headline, row_notes, verdict_sentences, verdict_words
 from tests.comparisons import ab_run, pair_of_runs, sweep_run, validation
 from tests.report.pages import Page, _is_sound
 from tests.synthetic import NCCL_REASON, default_cells, failed, make_cell
@@ -125,9 +125,22 @@ def test_of_the_only_comparison_the_reason_why_it_is_invalid_stands_beside_the_v
     assert "invalid" not in sound
 
 
+def test_a_headline_counts_what_is_known_and_says_why_the_rest_in_red_where_b_lost_a_cell() -> None:
+    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("mirrored", 3)]
+    a, b = (sweep_run(name, cells, seed=seed) for seed, name in enumerate(("run-a", "run-b")))
+    lost = {cells[1].cell_id: ("wrong_result", "the sum is wrong"), cells[2].cell_id: ("unsupported", NCCL_REASON)}
+    trials = [failed(trial, *lost[trial.cell_id]) if trial.cell_id in lost else trial for trial in b.trials]
+    found = compare_runs(a, replace(b, trials=trials), Margins())
+    assert found.exit_code() == 1
+    first = f"1 {found.rows[0].verdicts.wall.verdict}"
+    assert headline(found) == f"{first}; 1 gives a wrong result in B, 1 cannot run here in B"
+    assert '<div class="answer slower">' in text_of(found, "html")
+    assert '<div class="answer slower">' not in text_of(compare_runs(a, b, Margins()), "html")
+
+
 def test_markdown_begins_with_the_verdict_and_is_one_table_and_short() -> None:
     lines = text_of(slower(), "markdown").splitlines()
-    assert lines[0] == "**slower**: of 34 comparisons, 21 slower and 13 invalid"
+    assert lines[0] == "**21 slower**; 2 give wrong results, 10 cannot run here, 1 timed out"
     tables = [line for line in lines if line.startswith("| :---")]
     assert len(tables) == 1
     assert max(line.count("|") - line.count("\\|") for line in lines if line.startswith("|")) <= 6

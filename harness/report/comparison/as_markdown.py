@@ -19,8 +19,8 @@ class _Markdown:
 
     def render(self, comparison: Comparison, surface: Surface) -> str:
         """See Renderer. The first line has the verdict and no figure: differing environments come before those."""
-        verdict, _, rest = headline(comparison).partition(": ")
-        lines = [f"**{verdict}**: {escape(rest)}", "", escape(sides_line(comparison))]
+        first, *rest = re.split("(?=[:,;])", headline(comparison), maxsplit=1)
+        lines = [f"**{first}**{escape(''.join(rest))}", "", escape(sides_line(comparison))]
         if comparison.unasked:
             lines += ["", "The environments differ:", "", *(f"- {escape(line)}" for line in change_lines(comparison))]
         # its note is on columns that are not shown here

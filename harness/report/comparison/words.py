@@ -1,17 +1,31 @@
 """A comparison in plain words: the same sentences on the terminal, in Markdown and on the page."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
-from harness.analysis.estimates.verdict import Judgement, judge
+from harness.analysis.estimates.verdict import Judgement, Verdict, judge
 from harness.environment import Change, fact_words
+from harness.record.trial import MEASURED
 from harness.report.comparison.phrases import PHRASES
-from harness.report.words.text import NOTHING, listed, ratio, shortened, signed
+from harness.report.words.text import NOTHING, ratio, shortened, signed
 from harness.spec.quantity import Quantity
 from harness.spec.work import quantity_of
 from harness.visible import plural, printable
 
+_FIRST_TOLD: tuple[Verdict, ...] = ("slower", "faster", "undecided", "equivalent")
+_LACKS: dict[str, tuple[str, str]] = {
+    "wrong_result": ("gives a wrong result", "give wrong results"),
+    "unsupported": ("cannot run here", "cannot run here"),
+    "out_of_memory": ("runs out of memory", "run out of memory"),
+    "timeout": ("timed out", "timed out"),
+    "crashed": ("crashed", "crashed"),
+    "interrupted": ("was interrupted", "were interrupted"),
+    "missing": ("was not run", "were not run"),
+}
+"""Of a row without a verdict and of several, by what became of a side."""
+_NO_VERDICT = ("cannot be compared", "cannot be compared")
 _FACTOR = 2.0
 """From here on a change reads better as `1.88×` than in percent."""
 _NAMED = 3
@@ -46,14 +60,29 @@ def title(comparison: Comparison) -> str:
 
 def headline(comparison: Comparison) -> str:
     """The verdict without a figure of the measurement: how many comparisons ended how."""
-    counts = comparison.counts
     if len(comparison.rows) == 1:
         mark = " (unproved)" if comparison.rows[0].unproved else ""
         about = title(comparison) if PHRASES[comparison.kind].one_decision else printable(comparison.rows[0].name)
         return f"{comparison.verdict}{mark}: {about}"
-    return f"{comparison.verdict}: of {len(comparison.rows)} comparisons, " + listed(
-        (f"{count} {verdict}" for verdict, count in counts.items()), most=9
-    )
+    counts = comparison.counts
+    valid = [f"{counts[verdict]} {verdict}" for verdict in _FIRST_TOLD if verdict in counts]
+    return "; ".join(filter(None, [", ".join(valid), ", ".join(_invalid_words(comparison))]))
+
+
+def _invalid_words(comparison: Comparison) -> Iterator[str]:
+    """Why rows have no verdict: `2 give wrong results in B`."""
+    why = Counter(_lacks(row) for row in comparison.rows if row.verdicts.wall.verdict == "invalid")
+    order = [*_LACKS, *MEASURED]
+    for (status, side), count in sorted(why.items(), key=lambda item: (order.index(item[0][0]), item[0][1])):
+        one, several = _LACKS.get(status, _NO_VERDICT)
+        yield f"{count} {one if count == 1 else several}{side}"
+
+
+def _lacks(row: Row) -> tuple[str, str]:
+    """What became of a side that was not measured, and which it is where the other was."""
+    a, b = row.a.status in MEASURED, row.b.status in MEASURED
+    side = "" if a == b else " in B" if a else " in A"
+    return row.a.status if b and not a else row.b.status, side
 
 
 def verdict_sentences(comparison: Comparison) -> tuple[str, ...]:

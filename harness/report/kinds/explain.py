@@ -9,7 +9,7 @@ from harness.analysis.estimates.intervals import Interval
 from harness.record.explain import WHOLE
 from harness.record.reading import Run
 from harness.report.kinds.base import PageRequest, Presentation
-from harness.visible import json_text
+from harness.visible import json_text, printable
 
 if TYPE_CHECKING:
     from harness.analysis.explain import Explanation
@@ -35,10 +35,11 @@ class _Explain(Presentation):
         from harness.report.tables.explain import METHOD
 
         lines, tables = _found(run, request.results)
+        workload = _workload(run)
         figure = parts_figure(explanations_of(run), "parts")
         pictures = () if figure is None else (figure,)
         page = findings_page(
-            run.manifest, self.page_kind, "Where the step's time goes", lines, tables, METHOD, pictures
+            run.manifest, self.page_kind, "Where the step's time goes", lines, tables, METHOD, pictures, workload
         )
         write(request.target, page.encode("utf-8", "replace"), "FILE.html")
         return lines
@@ -51,7 +52,7 @@ class _Explain(Presentation):
 
         lines, tables = _found(run, results)
         figure = parts_figure(explanations_of(run), "explained-parts")
-        return (Part("explained", "", tuple(lines), () if figure is None else (figure,), tuple(tables)),)
+        return (Part("explained", _workload(run), tuple(lines), () if figure is None else (figure,), tuple(tables)),)
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
@@ -61,7 +62,7 @@ class _Explain(Presentation):
         lines, tables = _found(run, results)
         lines += trace_lines(run.trials, run.path)
         shown = "".join(table_text(table, surface.width, surface.styled) for table in tables)
-        return "".join(f"{line}\n" for line in lines) + "\n" + shown
+        return "".join(f"{line}\n" for line in (f"{_workload(run)}:", *lines)) + "\n" + shown
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
@@ -118,6 +119,16 @@ def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
     found, tries = explanations_of(run), tries_of(run, results)
     limits = [words] if (words := rates_words(_rates(run, results))) else []
     return [*explain_lines(found), *limits, *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
+
+
+def _workload(run: Run) -> str:
+    """What its steps are of: model, data, device and engine."""
+    from harness.analysis import summarise
+    from harness.report.words.engines import engines_words
+
+    summary = summarise(run.manifest, _of_whole_steps(run).trials, run.rank_unproved)
+    labels = dict.fromkeys(f"{work.workload.label}, {engines_words(work)}" for work in summary.workloads)
+    return printable("; ".join(labels))
 
 
 def _try_as_json(one: "Try") -> dict[str, Any]:

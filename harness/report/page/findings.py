@@ -17,13 +17,16 @@ def findings_page(
     tables: Sequence[Table],
     method: str,
     pictures: Sequence[Picture] = (),
+    workload: str = "",
 ) -> str:
-    """One self-contained HTML file. The first of `lines` is the headline; `page_kind` is what the index calls it."""
+    """One self-contained HTML file. The first of `lines` is the headline; `page_kind` is what the index calls it, and
+    `workload` what stands above the headline."""
     return rendered(
         "findings.html.j2",
         run=manifest,
         page_kind=page_kind,
         heading=heading,
+        workload=workload,
         headline=lines[0],
         lines=lines[1:],
         tables=tables,

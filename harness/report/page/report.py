@@ -24,6 +24,7 @@ from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
 from harness.report.tables.table import MOST_ROWS
 from harness.report.words.answer import answers, run_sentences
+from harness.report.words.machine import busy_words, machine_words
 from harness.report.words.text import sentence
 from harness.report.words.where import pointers
 from harness.spec.work import quantity_of
@@ -116,7 +117,8 @@ def _page_of(source: PageSource) -> str:
         "report.html.j2",
         manifest=source.manifest,
         place=source.place,
-        machine=_machine(source.manifest),
+        machine=machine_words(source.manifest.facts),
+        busy=busy_words(source.manifest.facts),
         measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
         answers=texts,
         glances=glances if len(texts) == len(works) else [None] * len(texts),
@@ -142,17 +144,6 @@ def _place(folder: Path) -> str:
     if whole != here and whole.is_relative_to(here):
         return whole.relative_to(here).as_posix()
     return (whole if folder == Path() else folder).as_posix()
-
-
-def _machine(manifest: RunManifest) -> str:
-    """What it was measured on, in a few words; empty when that is not recorded."""
-    facts = manifest.facts
-    model, cores, gpus = (facts.get(name) for name in ("cpu.model", "cpu.usable_cores", "gpu.count"))
-    words = [str(model)] if model else []
-    words += [
-        plural(count, noun) for count, noun in ((cores, "core"), (gpus, "GPU")) if isinstance(count, int) and count
-    ]
-    return printable(", ".join(words))
 
 
 def _block_s(trials: Sequence[TrialRecord], summary: RunSummary) -> float | None:

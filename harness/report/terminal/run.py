@@ -20,6 +20,7 @@ from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
 from harness.report.terminal.table import table_text
 from harness.report.words.answer import answer_lines, run_sentences
+from harness.report.words.machine import busy_words, machine_words
 from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
 from harness.report.words.own import own_lines
@@ -73,16 +74,15 @@ def _answer(summary: RunSummary) -> Sequence[str]:
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
-    facts = manifest.facts
-    model, cores = facts.get("cpu.model"), facts.get("cpu.usable_cores")
-    machine = f" on {model}" + (f", {plural(cores, 'core')}" if isinstance(cores, int) else "") if model else ""
+    machine = f" on {words}" if (words := machine_words(manifest.facts)) else ""
     windows = windows_words(manifest, summary)
     return [
+        *filter(None, [busy_words(manifest.facts)]),
         printable(
             f"Measured {manifest.created_utc[:16].replace('T', ' ')} UTC{machine}: "
             f"{plural(len(summary.cells), 'cell')} in {plural(summary.blocks, 'block')}, {windows}; "
             f"{recorded_words(summary)}."
-        )
+        ),
     ]
 
 

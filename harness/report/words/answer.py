@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
@@ -16,6 +16,7 @@ from harness.report.words.headline import (
     default_words,
     fastest_distributes,
     headline_words,
+    nothing_compared,
     varying,
     without_strategy,
 )
@@ -32,6 +33,7 @@ from harness.report.words.text import (
     shortened,
     significant,
 )
+from harness.report.words.wrong import wrong_words
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.naming import key_words
@@ -61,6 +63,8 @@ class AnswerText:
     verdict: str
     """Whether distributing pays; empty when nothing was measured."""
     sentences: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
+    """What not to use, for it computes the wrong thing."""
     ties: str = ""
     """What else may be the fastest."""
     figures: tuple[Figure, ...] = ()
@@ -77,7 +81,7 @@ def answer_lines(summary: RunSummary) -> tuple[str, ...]:
     for text in texts:
         if len(texts) > 1:
             lines.append(f"{text.workload}:")
-        lines += filter(None, [text.headline, text.fastest, text.verdict, text.ties, text.separation])
+        lines += filter(None, [text.headline, *text.wrong, text.fastest, text.verdict, text.ties, text.separation])
         lines += text.sentences
     return tuple(map(printable, (*lines, *run_sentences(summary))))
 
@@ -87,7 +91,9 @@ def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerTe
     known."""
     if all(map(of_collectives, summary.workloads)) and (lines := collective_lines(summary)):
         return (_of_collectives(summary, *lines),)
-    return tuple(_answer_of(work, summary.noise, block_s) for work in summary.workloads)
+    return tuple(
+        replace(_answer_of(work, summary.noise, block_s), wrong=tuple(wrong_words(work))) for work in summary.workloads
+    )
 
 
 def run_sentences(summary: RunSummary) -> tuple[str, ...]:
@@ -198,7 +204,8 @@ def _of_pipelines(work: WorkloadSummary, models: tuple[FedModel, ...], block_s: 
 def _of_collectives(summary: RunSummary, headline: str, second: str = "", *more: str) -> AnswerText:
     """What they come to: which op is the fastest at a size is told by their table, a row each."""
     left_out = filter(None, map(left_out_words, summary.workloads))
-    return AnswerText("collectives", headline, second, "", (*more, *dict.fromkeys(left_out)))
+    wrong = tuple(dict.fromkeys(words for work in summary.workloads for words in wrong_words(work)))
+    return AnswerText("collectives", headline, second, "", (*more, *dict.fromkeys(left_out)), wrong)
 
 
 def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
@@ -208,6 +215,7 @@ def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
     if not throughput.known:
         certainty = f"{trials}, so no interval"
     name = "Fastest" if work.judged else "The highest throughput so far"
+    name = "The highest throughput" if work.judged and nothing_compared(work) else name
     return f"{name}: {as_run(best)}, at {significant(throughput.value)} {work.workload.quantity.unit} ({certainty})."
 
 

@@ -21,6 +21,7 @@ from harness.report.words.headline import (
     default_words,
     fastest_distributes,
     headline_words,
+    nothing_compared,
     throughput_words,
     without_strategy,
 )
@@ -125,6 +126,8 @@ def _first(work: WorkloadSummary) -> str:
         return f"Do not distribute: {words}."
     if answer.verdict == "pays" and answer.best_id == answer.best_distributed_id and answer.speed_up is not None:
         return f"Distribute: {words}, {ratio(answer.speed_up)} {without_strategy(work)}."
+    if nothing_compared(work):
+        return f"The highest throughput: {words}."
     if len(work.ranking) == 1:
         return f"The only cell that {'could be proved' if work.unranked else 'was measured'}: {words}."
     return f"Fastest: {words}."

@@ -3,12 +3,19 @@
 import statistics
 
 from harness.analysis import CellSummary, WorkloadSummary
+from harness.report.words.text import listed
 from harness.spec.axes import ENGINE
 
 
 def engine_name(cell: CellSummary) -> str:
     """What trained a cell."""
     return str(cell.trials.cell.get("engine") or ENGINE)
+
+
+def engines_words(work: WorkloadSummary) -> str:
+    """`engine tensorflow`, or all that trained its cells."""
+    names = list(dict.fromkeys(map(engine_name, work.cells)))
+    return f"{'engine' if len(names) == 1 else 'engines'} {listed(names)}"
 
 
 def processors_of_engines(work: WorkloadSummary) -> dict[str, float]:

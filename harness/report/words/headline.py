@@ -30,10 +30,18 @@ def headline_words(work: WorkloadSummary) -> str:
             return "Undecided: these trials cannot tell whether distributing pays."
         case "cannot_know":
             return "Undecided: one trial a cell cannot tell whether distributing pays."
+        case _ if nothing_compared(work):
+            return "Undecided: one trial a cell cannot tell which is the fastest."
         case _:
             done = "could be proved" if work.unranked else "was measured"
             alone = f": the only cell that {done}" if len(work.ranking) == 1 else ""
             return f"{sentence(words)}{alone}."
+
+
+def nothing_compared(work: WorkloadSummary) -> bool:
+    """Whether there are several cells and no interval of one against another, as with one trial a cell."""
+    others = work.ranking[1:]
+    return bool(others) and not any(cell.place is not None and cell.place.compared for cell in others)
 
 
 def as_run(cell: CellSummary) -> str:

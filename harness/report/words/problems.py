@@ -10,20 +10,9 @@ from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
 from harness.report.words.remedies import REMEDY_OF_LOST, remedy, resumed, trend_remedy
 from harness.report.words.separation import ENOUGH
-from harness.report.words.text import STATUS_MEANING, STATUS_WORDS, significant
+from harness.report.words.text import CHECK_WORDS, STATUS_MEANING, STATUS_WORDS, significant
 from harness.visible import plural, printable
 
-_CHECK_WORDS = {
-    "reduction": "the sum over replicas is not the exact sum",
-    "update": "one training step does not give the one-device reference's weights",
-    "replicas_agree": "replicas hold different weights afterwards",
-    "updates_applied": "updates were lost or made twice",
-    "late": "an update after the last window does not give the one-device reference's weights",
-    "loss": "the reported loss is not the mean over the global batch",
-    "loss_finite": "the loss is not finite",
-    "losses_agree": "the losses are not those of the same step run without compiling",
-    "own_check": "its own check failed",
-}
 OTHER_LENGTH = 1.5
 """From this factor on windows are told to be of another length than most."""
 _NOT_LOST = ("unproved", "interrupted")
@@ -116,8 +105,8 @@ def _explain(problem: Problem, found: Sequence[tuple[Problem, str]], run_id: str
         meaning=STATUS_MEANING[problem.status],
         cells=tuple(words for _, words in found),
         reason=printable(_reason(problem)),
-        failed_checks=tuple(_CHECK_WORDS.get(name, name) for name in problem.failed_checks),
-        details=tuple((_CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
+        failed_checks=tuple(CHECK_WORDS.get(name, name) for name in problem.failed_checks),
+        details=tuple((CHECK_WORDS.get(name, name), printable(text)) for name, text in problem.details),
         evidence=long_text(evidence[0]) if evidence else "",
         other_evidence=sum(other != evidence[0] for other in evidence),
         remedy=remedy(problem, run_id),

@@ -38,6 +38,17 @@ STATUS_MEANING: dict[CellStatus, str] = {
     "interrupted": "the sweep was stopped while it ran",
     "missing": "the sweep ended before its turn came; --resume runs it",
 }
+CHECK_WORDS = {
+    "reduction": "the sum over replicas is not the exact sum",
+    "update": "one training step does not give the one-device reference's weights",
+    "replicas_agree": "replicas hold different weights afterwards",
+    "updates_applied": "updates were lost or made twice",
+    "late": "an update after the last window does not give the one-device reference's weights",
+    "loss": "the reported loss is not the mean over the global batch",
+    "loss_finite": "the loss is not finite",
+    "losses_agree": "the losses are not those of the same step run without compiling",
+    "own_check": "its own check failed",
+}
 PHASE_WORDS: dict[str, str] = {
     "start_s": "process start",
     "build_s": "build",
@@ -143,8 +154,9 @@ def shortened(text: str, limit: int = 46) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning; `package.module:function` is a name and stays as it is."""
-    return text if ":" in text.split(" ", 1)[0][:-1] else text[:1].upper() + text[1:]
+    """The text with a capital at its beginning; `data_parallel` and `package.module:function` are names and stay."""
+    first = text.split(" ", 1)[0]
+    return text if ":" in first[:-1] or "_" in first else text[:1].upper() + text[1:]
 
 
 def listed(names: Iterable[str], most: int = 4) -> str:
