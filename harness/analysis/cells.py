@@ -111,6 +111,8 @@ class CellTrials:
     """What its GPUs did in the windows of its measured trials; None where none was read."""
     again: int = 0
     """Trials recorded beyond those that the plan has of their blocks, such as of one that was interrupted."""
+    engine_told: str = ""
+    """The engine of a cell of which no name says it, where the run has several; else empty."""
     later_fixed_s: float | None = None
     """The same as `fixed_s` without the first trial, which may compile what later ones read, where there are more."""
 

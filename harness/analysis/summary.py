@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.analysis.cells import CellTrials, Measured, marked, read_cell
 from harness.analysis.estimates.intervals import Interval, cell_estimate, log_ratio, pooled_deviation
@@ -13,7 +13,8 @@ from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
 from harness.analysis.trends import trend_of, trends_of
 from harness.analysis.validation.turns import turn_cost
 from harness.record.manifest import RunManifest
-from harness.record.trial import TrialRecord
+from harness.record.trial import TF32, TrialRecord
+from harness.spec.axes import ENGINE
 from harness.spec.cell import cell_names
 from harness.spec.grouping import BESIDE_PROGRAM, experiment, family
 
@@ -42,7 +43,7 @@ class CellSummary:
     @property
     def label(self) -> str:
         """The cell's short name, with a mark where it is unproved."""
-        return marked(self.trials.cell.label, self.trials)
+        return marked(f"{self.trials.cell.label} {self.trials.engine_told}".rstrip(), self.trials)
 
     @property
     def measured(self) -> Measured | None:
@@ -131,7 +132,8 @@ class RunSummary:
     def names(self) -> dict[str, str]:
         """What tells each cell from the others of the run, with a mark where it is unproved, by identity."""
         names = cell_names([cell.trials.cell for cell in self.cells])
-        return {cell.cell_id: marked(names[cell.cell_id], cell.trials) for cell in self.cells}
+        told = {cell.cell_id: f", {told}" if (told := cell.trials.engine_told) else "" for cell in self.cells}
+        return {cell.cell_id: marked(names[cell.cell_id] + told[cell.cell_id], cell.trials) for cell in self.cells}
 
     @property
     def not_run_again(self) -> int:
@@ -234,8 +236,10 @@ def _workloads(
     cells: Sequence[CellTrials], rank_unproved: bool, layout: Layout, judged: bool
 ) -> tuple[WorkloadSummary, ...]:
     grouped: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
+    several = len({cell.cell.get("engine") for cell in cells} - {None}) > 1
     for cell in cells:
-        grouped[tuple(cell.cell.scope.items())].append(cell)
+        told = replace(cell, engine_told=ENGINE) if several and cell.cell.get("engine") == ENGINE else cell
+        grouped[tuple(cell.cell.scope.items())].append(told)
     return tuple(_summarise_workload(members, rank_unproved, layout, judged) for members in grouped.values())
 
 
@@ -262,9 +266,19 @@ def _summarise_workload(
         twin = twins.get(cell.cell_id, ())
         summaries.append(CellSummary(cell, place_of.get(cell.cell_id), vs_none, vs_own, twin))
     workload = RankingScope.of([cell.cell for cell in ranked or members])  # its name claims no value of cells without
+    workload = replace(workload, label=_true_of(workload.label, ranked))
     linked = all(layout.met(place.cell_id, places[0].cell_id) for place in places)
     found = answer(members, places, layout, judged)
     return WorkloadSummary(workload, tuple(summaries), found, ops, linked, judged)
+
+
+def _true_of(label: str, ranked: Sequence[CellTrials]) -> str:
+    """`label` without what a ranked cell did otherwise: its engine compiled what it was not asked to, or computed
+    float32 as TF32."""
+    ran = [cell.executed for cell in ranked]
+    untrue = {"no XLA"} if any("XLA" in one.unlike.get("compiler", "") for one in ran) else set()
+    untrue |= {"float32"} if any(one.arithmetic == TF32 for one in ran) else set()
+    return ", ".join(part for part in label.split(", ") if part not in untrue)
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:

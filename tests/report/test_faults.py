@@ -72,6 +72,8 @@ def test_the_sentences_name_what_was_lost_and_what_is_missing() -> None:
     assert "1 had to begin again at step 0" in lines
     assert "3 with the right state (3 bit for bit)" in lines
     assert "--resume runs them" in lines
+    assert "the longest median wait for a useful step is 3.50 s (worker killed)" in lines
+    assert "the longest median wait for a useful step is 2.02 s (worker killed)" in lines, "the figure's, not the 2.1 s"
 
 
 def test_a_range_is_in_the_unit_of_its_median() -> None:

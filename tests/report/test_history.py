@@ -1,5 +1,7 @@
 """A history as a reader meets it: series and machines that can be told apart, and the rate of false alarms."""
 
+import re
+
 import pytest
 
 from harness.analysis.estimates.power import clopper_pearson
@@ -78,7 +80,19 @@ def test_with_several_machines_every_sentence_says_on_which() -> None:
     assert changes
     assert all(" on A quick one (aaaa): −" in line for line in changes)
     assert "on A quick one (aaaa) and A slow one (bbbb)." in summary_lines(series, 17)[0]
-    assert "mirrored ×2 b32 on A quick one (aaaa)" in summary_lines(series, 17)[1]
+    assert "mirrored ×2 b32 on A quick one (aaaa)" in summary_lines(series, 17)[2]
+
+
+def test_a_history_is_headed_by_direction_size_date_and_what_changed_that_day() -> None:
+    series = history(nights(14, slower_from=7))
+    told = summary_lines(series, 14)[1]
+    assert re.fullmatch(
+        r"Slower by up to 9\.\d\d % since 2026-11-08 in 2 series; "
+        r"package\.tensorflow and sweep\.seed changed that day\.",
+        told,
+    )
+    assert f'<p class="headline">{told}</p>' in history_page(series, {}, 14, None)
+    assert not any("since" in line for line in summary_lines(history(nights(14)), 14))
 
 
 def test_the_page_heads_each_figure_with_a_name_of_its_own_and_its_title_with_every_machine() -> None:

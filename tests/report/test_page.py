@@ -94,9 +94,9 @@ def test_the_default_sweep_has_every_figure_and_the_answer_first() -> None:
     assert len(page.named("figure")) == page.words.count("CSV of this figure") == 8
     words = page.words
     assert words.index("Faster than one device; against the whole machine not measured") < words.index(
-        "Fastest: mirrored, 2 replicas"
+        "examples/s, the fastest (mirrored ×2 b128"
     )
-    assert words.index("Fastest: mirrored, 2 replicas") < words.index("Ranking by throughput")
+    assert words.index("examples/s, the fastest (mirrored ×2 b128") < words.index("Ranking by throughput")
     assert "which one would run instead, was not measured" in words
     assert "overhead only, not hardware scaling" in words
 

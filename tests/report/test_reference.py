@@ -71,7 +71,7 @@ DIGESTS = {
     "github-action-smaller": "48fd2553d14d6cb8",
     "json": "569c9dab361b1c07",
     "junit": "cfd31d24b48ada12",
-    "markdown": "e2c77fff85360500",
+    "markdown": "8a7a96566240e365",
     "pytest-benchmark": "9aa13ce8496a35a6",
     "windows": "eb25ef44a5f39396",
 }

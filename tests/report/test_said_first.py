@@ -10,12 +10,16 @@ from harness.analysis import summarise
 from harness.record.manifest import RunManifest
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
+from harness.report.figures.curves import throughput_figure
 from harness.report.kinds import PageRequest, presentation_of
 from harness.report.page.report import render
+from harness.report.tables.overview import overview_table
+from harness.report.tables.sweep import ranking_table
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answer_lines, answers
 from harness.report.words.brief import brief_lines
 from harness.report.words.text import sentence
+from tests.comparisons import scaled
 from tests.report.export.runs import reference
 from tests.synthetic import make_cell, make_run
 
@@ -109,3 +113,130 @@ def test_an_explained_page_and_section_name_model_data_device_and_engine(tmp_pat
     assert found[1].endswith(", engine tensorflow")
     assert [part.heading for part in kind.parts_beside(run, tmp_path)] == [found[1]]
     assert kind.text(run, tmp_path, Surface(width=200)).startswith(f"{found[1]}:\n")
+
+
+def test_where_it_is_undecided_the_headline_says_what_to_take_until_then() -> None:
+    run = reference()
+    [text] = answers(summarise(run.manifest, run.trials))
+    assert (
+        text.headline == "Undecided whether distributing pays; until then take no strategy on all 2 cores, batch 128."
+    )
+
+
+def test_an_op_that_is_faster_than_the_default_is_a_bullet() -> None:
+    run = reference()
+    [text] = answers(summarise(run.manifest, run.trials))
+    [told] = [words for words in text.sentences if words.startswith("The default op is not the fastest: ")]
+    assert "mirrored, 2 replicas, batch 32: reduction_to_one_device has 16 % more throughput" in told
+    assert len(told.split("; ")) == 3
+    summary = summarise(*make_run([make_cell("none"), make_cell("mirrored", 2)], faults=False))
+    assert "The default op" not in " ".join(answers(summary)[0].sentences)
+
+
+def test_what_the_gate_remarks_on_the_fastest_cell_is_in_its_card() -> None:
+    run = load_run(ROOT / "results" / "h100" / "data_parallel")
+    [text] = answers(summarise(run.manifest, run.trials))
+    told = [words for words in text.sentences if words.startswith("The gate remarks on ")]
+    assert len(told) == 1
+    assert told[0].startswith("The gate remarks on data_parallel ×1 b256 jit jax")
+
+
+def test_one_trial_a_cell_has_no_ties_no_marks_and_no_interval_to_allow_for() -> None:
+    manifest, trials = make_run([*ONE, make_cell("mirrored", 2, device="gpu")], blocks=1, faults=False)
+    summary = summarise(manifest, trials)
+    [work] = summary.workloads
+    [text] = answers(summary)
+    assert [figure.name for figure in text.figures if "told apart" in figure.name] == []
+    assert (text.ties, text.rivals) == ("", ())
+    table = ranking_table(work, summary.noise)
+    assert table.marked == frozenset()
+    assert table.note.startswith("One trial a cell: no row is marked.")
+    assert "allows for" not in table.note
+    more = summarise(*make_run([*ONE, make_cell("mirrored", 2, device="gpu")], faults=False))
+    assert ranking_table(more.workloads[0], more.noise).marked
+
+
+def test_many_answers_begin_with_one_table_and_the_cards_are_folded() -> None:
+    run = load_run(ROOT / "results" / "workloads")
+    text = page(run.manifest, run.trials)
+    table = text.index("<h2>20 answers at a glance</h2>")
+    assert table < text.index('<div class="answer">')
+    assert text.count('</summary>\n<div class="answer">') == 20
+    summary = summarise(run.manifest, run.trials)
+    rows = overview_table(summary).rows
+    assert len(rows) == 20
+    assert rows[0][1:] == ("5 of 5", "none ×1 b12 global", "4,470 examples/s", "0.350× no strategy")
+    few = page(*make_run(ONE, faults=False))
+    assert "at a glance</h2>" not in few
+    assert '</summary>\n<div class="answer">' not in few
+
+
+def test_the_index_is_told_the_first_of_many_answers_and_how_many_more() -> None:
+    run = load_run(ROOT / "results" / "workloads")
+    said = re.findall(r'<meta name="harness-headline" content="([^"]*)"', page(run.manifest, run.trials))
+    assert len(said) == 1
+    assert said[0].endswith("Undecided: one trial a cell cannot tell whether distributing pays. And 19 more.")
+
+
+def test_a_card_says_its_figure_once_and_once_what_would_decide() -> None:
+    run = reference()
+    text = page(run.manifest, run.trials)
+    card = text[text.index('<div class="answer">') : text.index("<summary>The cells that may be as fast")]
+    assert "<li>Fastest: " not in card
+    assert len(re.findall(r"about \d+\s*trials a cell", card)) == 1
+    [answer] = answers(summarise(run.manifest, run.trials))
+    assert [figure.value for figure in answer.figures] == ["13,200", "1.02×", "5"]
+
+
+ENGINES = load_run(ROOT / "results" / "engines" / "two-cores")
+
+
+def test_of_several_engines_each_is_named_tensorflow_too() -> None:
+    summary = summarise(ENGINES.manifest, ENGINES.trials)
+    ours = [cell for cell in summary.cells if cell.trials.cell.get("engine") == "tensorflow"]
+    assert ours
+    assert all(cell.label.endswith(" tensorflow") for cell in ours)
+    assert all(summary.names[cell.cell_id].endswith(", tensorflow") for cell in ours)
+    assert not any("tensorflow" in cell.label for cell in summarise(*make_run(ONE, faults=False)).cells)
+
+
+def test_a_gain_over_another_engine_names_both() -> None:
+    text = answers(summarise(ENGINES.manifest, ENGINES.trials))[2]
+    assert text.headline.startswith("Distribute: mirrored, 2 replicas, batch 32 a replica, tensorflow")
+    assert " no strategy on all 2 cores (torch). Not like with like: compiler differs." in text.headline
+    assert "the best of 8 distributed cells (tensorflow), over no strategy on all 2 cores (torch)" in [
+        figure.name for figure in text.figures
+    ]
+
+
+def test_a_workload_is_not_called_what_a_ranked_cell_did_otherwise() -> None:
+    labels = [work.workload.label for work in summarise(ENGINES.manifest, ENGINES.trials).workloads]
+    assert all("float32" in label and "XLA" not in label for label in labels)
+    one = load_run(ROOT / "results" / "h100" / "data_parallel")
+    [work] = summarise(one.manifest, one.trials).workloads
+    assert work.workload.label == "mnist_cnn on digits, gpu, adam, per-replica batch fixed"
+
+
+def test_a_whole_machine_has_its_ratio_and_the_base_is_once_itself() -> None:
+    run = reference()
+    summary = summarise(run.manifest, run.trials)
+    table = ranking_table(summary.workloads[0], summary.noise)
+    place = [column.name for column in table.columns].index("× one device")
+    told = {row[1]: row[place] for row in table.rows}
+    assert told["none ×1 b128"] == "1×"
+    assert re.fullmatch(r"\d\.\d+× ± [\d.]+ %", told["none ×1 b128 2 threads"])
+
+
+def test_a_gain_below_1_is_a_loss_and_the_best_of_them_the_smallest() -> None:
+    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("mirrored", 3)]
+
+    def caption(longer: float) -> str:
+        manifest, trials = make_run(
+            cells, faults=False, change=lambda it: it if it.cell == cells[0] else scaled(it, longer)
+        )
+        picture = throughput_figure(summarise(manifest, trials).workloads[0], "fig")
+        assert picture is not None
+        return picture.caption
+
+    assert caption(9.0).startswith("The smallest loss at one batch size is ")
+    assert caption(1.0).startswith("The largest gain at one batch size is ")

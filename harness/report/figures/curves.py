@@ -361,8 +361,9 @@ def _found_fastest(summary: WorkloadSummary) -> str:
     best = max(cells, key=lambda cell: cell.vs_none.speed_up.value if cell.vs_none else 0.0)
     assert best.vs_none is not None
     scaling = best.vs_none
+    what = "largest gain" if scaling.speed_up.value >= 1 else "smallest loss"
     text = (
-        f"The largest gain at one batch size is {shortened(best.label)}: {significant(scaling.speed_up.value)}"
+        f"The {what} at one batch size is {shortened(best.label)}: {significant(scaling.speed_up.value)}"
         f"{over_base(summary)}, where {significant(scaling.ideal, 2)}× is ideal"
     )
     if scaling.bound < scaling.ideal:

@@ -9,7 +9,7 @@ from harness.record.validation import Rate
 from harness.report.history.names import machine_of, names_in
 from harness.report.tables.table import Head, Table
 from harness.report.words.sparkline import sparkline
-from harness.report.words.text import NOTHING, STATUS_WORDS, listed, significant
+from harness.report.words.text import NOTHING, STATUS_WORDS, listed, sentence, significant
 from harness.spec.work import quantity_of
 from harness.visible import plural, printable
 
@@ -70,12 +70,31 @@ def summary_lines(series: Sequence[Series], runs: int) -> tuple[str, ...]:
     short = sum(not one.long_enough for one in series)
     lines = [f"{plural(runs, 'run')}, {len(series)} series on {listed(names.machines)}."]
     if changed:
+        lines.append(newest_words(changed))
         lines.append(f"The level changed in {len(changed)}: {listed((names.whole(one) for one in changed), most=6)}.")
     else:
         lines.append("No change of level was found." if short < len(series) else "")
     if short:
         lines.append(f"{short} of {len(series)} have fewer than the {FEWEST} runs that a change needs to be told.")
     return tuple(line for line in lines if line)
+
+
+def newest_words(changed: Sequence[Series]) -> str:
+    """Where levels last changed: `Slower by up to 10.4 % since 2026-11-13 in 2 series; package.tensorflow differs.`"""
+    dates = {point.run_id: point.created_utc[:10] for one in changed for point in one.points}
+    newest = max(dates.get(change.after, "") for one in changed for change in one.changes)
+    last = [change for one in changed for change in one.changes if dates.get(change.after, "") == newest]
+    parts = []
+    for way, some in (
+        ("slower", [change.ratio.value for change in last if change.ratio.value < 1]),
+        ("faster", [change.ratio.value for change in last if change.ratio.value >= 1]),
+    ):
+        if some:
+            most = significant(100 * max(abs(ratio - 1) for ratio in some), 3)
+            parts.append(f"{way} by {'up to ' if len(some) > 1 else ''}{most} % since {newest} in {len(some)} series")
+    keys = dict.fromkeys(item.key for change in last for item in change.environment if item.key != "git.revision")
+    differs = f"; {listed(keys)} changed that day" if keys else "; nothing recorded of the machine changed"
+    return printable(sentence(f"{' and '.join(parts)}{differs}."))
 
 
 def change_lines(series: Sequence[Series], between: Between) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from harness.report.figures.svg import style
 from harness.report.page.sections import PageSource, Section, sections_of
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
+from harness.report.tables.overview import overview_table
 from harness.report.tables.table import MOST_ROWS
-from harness.report.words.answer import answers, run_sentences
+from harness.report.words.answer import AnswerText, answers, run_sentences
 from harness.report.words.machine import busy_words, machine_words
 from harness.report.words.text import sentence
 from harness.report.words.where import pointers
@@ -121,6 +122,8 @@ def _page_of(source: PageSource) -> str:
         busy=busy_words(source.manifest.facts),
         measured=printable(f"{source.manifest.created_utc[:16].replace('T', ' ')} UTC"),
         answers=texts,
+        headline_of_all=_headline(texts),
+        overview=overview_table(source.summary) if len(texts) == len(works) else None,
         glances=glances if len(texts) == len(works) else [None] * len(texts),
         run_sentences=run_sentences(source.summary),
         pointers=pointers(source.output),
@@ -133,6 +136,15 @@ def _page_of(source: PageSource) -> str:
         printable=printable,
         sentence=sentence,
     )
+
+
+def _headline(texts: Sequence[AnswerText]) -> str:
+    """What the index says of the page: of several answers the first, for all would be cut in their middle."""
+    if not texts:
+        return "Nothing was measured."
+    if len(texts) == 1:
+        return f"{texts[0].headline} {texts[0].fastest}".strip()
+    return f"{texts[0].workload}: {texts[0].headline} And {len(texts) - 1} more."
 
 
 def _place(folder: Path) -> str:

@@ -9,13 +9,15 @@ from harness.analysis.estimates.verdict import EPSILON, Margins
 from harness.analysis.limits import CellRate
 from harness.analysis.ops import axes_of, judge_ops
 from harness.analysis.pipelines import FedBy, FedModel, by_cell, fed_models, of_pipelines
-from harness.analysis.scaling import SHARED_LABEL
+from harness.analysis.ranking import references_of
+from harness.analysis.scaling import SHARED_LABEL, relate
 from harness.analysis.workers import CellTimes, StepTimes, WorkerTimes
 from harness.record.trial import TF32, Executed
 from harness.record.validation import ValidationRecord
 from harness.report.tables.table import Head, Table
 from harness.report.tables.validation import turn_words
 from harness.report.words.exactness import ranking_note
+from harness.report.words.headline import nothing_compared
 from harness.report.words.over import base_case, has_whole_machine, over_base
 from harness.report.words.pipelines import IS_LIMIT, LIMITS
 from harness.report.words.text import (
@@ -36,6 +38,7 @@ from harness.report.words.text import (
     significant,
     size,
 )
+from harness.spec.grouping import THREADS, apart
 from harness.spec.work import quantity_of
 from harness.visible import plural, printable
 
@@ -71,7 +74,8 @@ def ranking_table(
     of_limit = {rate.cell.cell_id: share(rate.share) for rate in rates if rate.share is not None}
     if any(cell.cell_id in of_limit for cell in ranking):
         fields = (*fields, (OF_LIMIT, True, lambda cell: of_limit.get(cell.cell_id, NOTHING)))
-    marked = frozenset(row for row, cell in enumerate(ranking) if cell.place is not None and cell.place.with_best)
+    told = () if nothing_compared(work) else ranking
+    marked = frozenset(row for row, cell in enumerate(told) if cell.place is not None and cell.place.with_best)
     found = turn_words(validation) if validation is not None and validation.turns else ""
     return _table(work.workload.label, fields, ranking, ranking_note(work, noise, found), marked)
 
@@ -79,7 +83,7 @@ def ranking_table(
 def _compared(work: WorkloadSummary) -> tuple[Field, ...]:
     """What is told of a ranked cell beside its base case; of an input pipeline, beside the model that it feeds."""
     if not of_pipelines(work):
-        return ((over_base(work), True, _speed_up),)
+        return ((over_base(work), True, _speed_ups(work)),)
     fed = by_cell(fed_models(work))
 
     def told(words: Callable[[FedModel, FedBy], str]) -> Callable[[CellSummary], str]:
@@ -116,7 +120,7 @@ def scaling_table(work: WorkloadSummary) -> Table:
     of = ", one device" if has_whole_machine(work) else ""
     fields: tuple[Field, ...] = (
         ("cell", False, lambda cell: cell.label),
-        (over_base(work), True, _speed_up),
+        (over_base(work), True, _speed_ups(work)),
         (f"E{of}", True, lambda cell: share(cell.vs_none.efficiency) if cell.vs_none else NOTHING),
         (f"E_r{of}", True, lambda cell: share(cell.vs_none.resource_efficiency) if cell.vs_none else NOTHING),
         ("own base n", True, lambda cell: str(cell.vs_own.n0) if cell.vs_own else NOTHING),
@@ -348,12 +352,20 @@ def _joules(cell: CellSummary) -> str:
     return NOTHING if gpus is None or gpus.joules_each is None else significant(gpus.joules_each)
 
 
-def _speed_up(cell: CellSummary) -> str:
-    if cell.trials.cell.is_base:
-        return "base"
-    return (
-        f"{significant(cell.vs_none.speed_up.value)}× {plus_minus(cell.vs_none.speed_up)}" if cell.vs_none else NOTHING
-    )
+def _speed_ups(work: WorkloadSummary) -> Callable[[CellSummary], str]:
+    """Over one device at the same batch: of a cell without a strategy on the whole machine, too."""
+    bases = [cell.trials for cell in work.cells if cell.trials.cell.is_base]
+    one_device = {apart(base.cell, THREADS): base for base in bases if not base.all_cores}
+
+    def told(cell: CellSummary) -> str:
+        of, scaling = cell.trials, cell.vs_none
+        if of.cell.is_base and not of.all_cores:
+            return "1×"
+        if of.cell.is_base and (base := one_device.get(apart(of.cell, THREADS))):
+            scaling = relate(of, base, "no_strategy", references_of(bases))
+        return f"{significant(scaling.speed_up.value)}× {plus_minus(scaling.speed_up)}" if scaling else NOTHING
+
+    return told
 
 
 def _unproved_bases(cell: CellSummary, by_id: Mapping[str, CellSummary]) -> list[str]:

@@ -8,21 +8,30 @@ from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, Workload
 from harness.analysis.cells import marked
 from harness.analysis.collectives import of_collectives
 from harness.analysis.pipelines import FedModel, fed_models
-from harness.report.words.caveats import GAINS, caveats, is_virtual, least_overhead
+from harness.report.words.caveats import GAINS, caveats, is_virtual
 from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import (
     as_run,
     by_base,
     default_words,
+    engine_among,
     fastest_distributes,
     headline_words,
     nothing_compared,
     varying,
     without_strategy,
 )
-from harness.report.words.over import has_whole_machine, whole_lacking
+from harness.report.words.over import whole_lacking
 from harness.report.words.pipelines import headline_of, lines_of, model_figures
-from harness.report.words.separation import ENOUGH, Rival, one_replica_words, rivals, separation_words, ties_words
+from harness.report.words.separation import (
+    ENOUGH,
+    Rival,
+    one_replica_words,
+    rivals,
+    separation_words,
+    ties_words,
+    uncompared_words,
+)
 from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
@@ -180,8 +189,8 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         ),
         ties=ties_words(work),
         figures=tuple(_figures(work, answer.throughput)),
-        rivals=rivals(work),
-        separation=separation_words(work, block_s),
+        rivals=() if nothing_compared(work) else rivals(work),
+        separation=uncompared_words(work) if answer.more_trials else separation_words(work, block_s),
     )
 
 
@@ -220,23 +229,18 @@ def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
 
 
 def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
-    """Throughput, speed-up, what it costs, and how many cells come close."""
+    """Throughput, speed-up, and how many cells come close."""
     answer = work.answer
     first, most = ("the fastest", "best") if work.judged else ("the highest so far", "highest")
     name = f"{work.workload.quantity.unit}, {first} ({shortened(work.ranking[0].label)})"
     yield Figure(name, significant(throughput.value), plus_minus_now(throughput))
     if answer.speed_up is not None:
         which = f"{most} of {answer.distributed} distributed cells" if answer.distributed > 1 else "distributed cell"
+        if engine := engine_among(work, answer.best_distributed_id):
+            which += f" ({engine})"
         name = f"the {which}, over {without_strategy(work)}"
         yield Figure(name, f"{significant(answer.speed_up.value)}×", bounds(answer.speed_up))
-    costs = least_overhead(work)
-    if costs is not None:
-        label, bounded, count = costs
-        over = ", over one device" if has_whole_machine(work) else ""
-        name = f"of what its processors allow, at best ({label}){over}"
-        chosen = f", best of {count}" if count > 1 else ""
-        yield Figure(name, f"{significant(100 * bounded.value)} %", f"{bounds(bounded.scaled(100))}{chosen}")
-    if len(work.ranking) > 1 and work.judged:
+    if len(work.ranking) > 1 and work.judged and not nothing_compared(work):
         others = len(work.ranking) - 1
         yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")
 

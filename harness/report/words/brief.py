@@ -166,10 +166,10 @@ def _ties(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and the simplest of them; where distributing pays, that distributes."""
     answer = work.answer
     count, few = len(answer.tied_ids) - uncompared(work), uncompared_words(work)
-    if not work.judged:
+    if not work.judged or nothing_compared(work):
         return ""
     if not count:
-        return few or ("Every other cell is slower beyond doubt." if len(work.ranking) > 1 else "")
+        return few or ("Every other cell is slower (95 %, all together)." if len(work.ranking) > 1 else "")
     tie = "1 other cell ties with it" if count == 1 else f"{count} others tie with it"
     distributes = answer.verdict == "pays" and answer.simplest_distributed_id is not None
     simplest, which = answer.simplest_id, "the simplest"

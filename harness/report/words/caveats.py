@@ -1,9 +1,11 @@
 """What a careful reader of the answer wants to know next: what the figures do not tell, and how far to trust them."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from harness.analysis import Interval, Noise, WorkloadSummary
-from harness.analysis.estimates.intervals import CONFIDENCE
+from harness.analysis.estimates.verdict import Margins
+from harness.analysis.ops import OpGroup, judge_ops
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
 from harness.report.words.engines import processors_of_engines
@@ -15,10 +17,11 @@ from harness.report.words.text import is_useless, listed, significant
 from harness.spec.axes import ENGINE
 from harness.spec.inputs import BEFORE_CACHE
 from harness.spec.naming import key_words
-from harness.visible import plural
+from harness.visible import plural, printable
 
 GAINS = ("pays", "beats_one_device")
 """Verdicts by which distributing gains over something, which nothing beside them calls overhead."""
+_NAMED = 3
 _WIDE = 0.03
 _MUCH = 3.0
 _MORE = 1.15
@@ -28,7 +31,9 @@ _MORE = 1.15
 def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[str, ...]:
     """A sentence each, what matters most first; `throughput` is the fastest cell's."""
     return (
-        *_too_few(work),
+        *filter(None, [useless_words(work)]),
+        *_ops(work),
+        *_remarks(work),
         *_trends(work),
         *cached_words(work),
         *_together(work),
@@ -41,32 +46,44 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[
     )
 
 
-def least_overhead(work: WorkloadSummary) -> tuple[str, Interval, int] | None:
-    """(label of the distributed cell that comes closest to what its processors allow, how close, of how many).
-
-    It was picked by its estimate, so its interval is one that holds for all that might have been (Bonferroni).
-    """
-    known = [(cell, cell.vs_none) for cell in work.ranking if cell.vs_none is not None and cell.vs_none.n > 1]
-    if not known:
-        return None
-    cell, found = max(known, key=lambda one: one[1].resource_efficiency.value)
-    sure = found.log_ratio.interval(1 - (1 - CONFIDENCE) / len(known))
-    return cell.label, sure.scaled(1 / found.bound), len(known)
-
-
 def is_virtual(work: WorkloadSummary) -> bool:
     """Whether the workload ran on virtual devices."""
     return str(work.workload.get("device") or "").startswith("virtual")
 
 
-def _too_few(work: WorkloadSummary) -> Iterator[str]:
-    """Advice where few trials leave nearly everything undecided."""
-    trials, others = (work.ranking[0].measured.trials if work.ranking[0].measured else 0), len(work.ranking) - 1
-    # of one trial `separation_words` says the same
-    if 1 < trials < ENOUGH and len(work.answer.tied_ids) >= max(2, others / 2):
-        yield f"{plural(trials, 'trial')} a cell cannot tell so many cells apart: use --trials {ENOUGH} or more."
-    elif words := useless_words(work):
-        yield words
+def _ops(work: WorkloadSummary) -> Iterator[str]:
+    """Where another op, or packing, is faster beyond the margin than the one that runs where none is chosen."""
+    verdicts = judge_ops(work.ops, Margins()) if work.judged else {}
+    faster = [
+        f"{group.label}: {item.name} has {significant(100 * (item.relative.value - 1), 2)} % more throughput"
+        for group in work.ops
+        for item in group.results
+        if _is_default(work, group) and item.relative and item.cell_id in verdicts
+        if verdicts[item.cell_id].verdict == "faster"
+    ]
+    if faster:
+        yield f"The default op is not the fastest: {'; '.join(faster[:_NAMED])}{_more(len(faster))}."
+
+
+def _is_default(work: WorkloadSummary, group: OpGroup) -> bool:
+    """Whether the op that others are held against is the one that nobody chose."""
+    cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
+    return group.reference_id is not None and cells[group.reference_id].get("cross_device_op") == "auto"
+
+
+def _more(count: int) -> str:
+    return f"; and {count - _NAMED} more" if count > _NAMED else ""
+
+
+def _remarks(work: WorkloadSummary) -> Iterator[str]:
+    """What the gate remarks on the fastest cell, and on the one to take where it is not the fastest."""
+    told = (work.answer.best_id, work.answer.simplest_id)
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for cell in work.ranking:
+        if cell.cell_id in told and cell.trials.notes:
+            found[cell.trials.notes[0].rstrip(".")].append(cell.label)
+    for note, labels in found.items():
+        yield printable(f"The gate remarks on {listed(labels)}: {note}.")
 
 
 def useless_words(work: WorkloadSummary) -> str:

@@ -1,6 +1,7 @@
 """How exact the comparisons of a run are beside its throughputs, in a sentence that its own noise bears out."""
 
 from harness.analysis import Noise, WorkloadSummary
+from harness.report.words.headline import nothing_compared
 from harness.report.words.over import over_base
 from harness.report.words.text import NOT_JUDGED, significant
 
@@ -17,7 +18,8 @@ def ranking_note(work: WorkloadSummary, noise: Noise, validated: str = "") -> st
     """What the columns of the ranking are, and how far each is to be trusted; `validated` is what `validate` found on
     this machine of what taking turns costs."""
     marks = "Marked rows cannot be told apart from the fastest." if work.judged else f"{NOT_JUDGED} No row is marked."
-    sentences = [marks]
+    alone_each = work.judged and nothing_compared(work)
+    sentences = ["One trial a cell: no row is marked."] if alone_each else [marks]
     paired, alone = noise.paired_deviation, noise.cell_deviation
     if paired is not None and alone is not None:
         within, between = (f"{significant(100 * deviation, 2)} %" for deviation in (paired, alone))
@@ -29,7 +31,7 @@ def ranking_note(work: WorkloadSummary, noise: Noise, validated: str = "") -> st
             f"{columns} trials that took turns, {how}: such comparisons vary by {within}, throughputs by {between}."
         )
     others = len(work.ranking) - 1
-    if others > 1:
+    if others > 1 and not alone_each:
         sentences.append(f"The interval of '% of fastest' allows for {others:,} comparisons, hence its width.")
     if any(cell.measured is not None and cell.measured.throughput.known for cell in work.ranking):
         sentences += [THESE_MINUTES, *_turn_words(noise, validated)]

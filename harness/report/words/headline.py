@@ -2,6 +2,7 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
+from harness.report.words.engines import engine_name
 from harness.report.words.over import whole_lacking
 from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus_now, ratio, sentence, significant
 from harness.spec.naming import TOLD, untold, value_words
@@ -9,7 +10,11 @@ from harness.visible import printable
 
 
 def headline_words(work: WorkloadSummary) -> str:
-    """One sentence; of a workload of which something was measured."""
+    """One sentence, of a workload of which something was measured, and what engines differ in beside their speed."""
+    return _told(work) + (unlike_words(work) if work.judged else "")
+
+
+def _told(work: WorkloadSummary) -> str:
     answer = work.answer
     best = next(cell for cell in work.cells if cell.cell_id == answer.best_id)
     words = f"{as_run(best)}{default_words(work, best)}, {throughput_words(best)}"
@@ -27,7 +32,8 @@ def headline_words(work: WorkloadSummary) -> str:
         case "beats_one_device":
             return f"Faster than one device; against the whole machine not {whole_lacking(work)}."
         case "undecided":
-            return "Undecided: these trials cannot tell whether distributing pays."
+            simplest = next((cell for cell in work.ranking if cell.cell_id == answer.simplest_id), best)
+            return f"Undecided whether distributing pays; until then take {as_run(simplest)}."
         case "cannot_know":
             return "Undecided: one trial a cell cannot tell whether distributing pays."
         case _ if nothing_compared(work):
@@ -61,8 +67,24 @@ def without_strategy(work: WorkloadSummary) -> str:
     """`no strategy on all 2 cores` where that is the better base case; `no strategy (float32)` where there are more."""
     base = next(cell.trials for cell in work.cells if cell.cell_id == work.answer.base_id)
     words = f"no strategy on all {base.all_cores} cores" if base.all_cores > 1 else "no strategy"
-    told = [value_words(base.cell, key) for key in varying(work)]
+    told = [*filter(None, [engine_among(work, base.cell_id)]), *(value_words(base.cell, key) for key in varying(work))]
     return f"{words} ({', '.join(told)})" if told else words
+
+
+def engine_among(work: WorkloadSummary, cell_id: str | None) -> str:
+    """The engine of a cell; empty where all ranked cells have one."""
+    engines = {cell.cell_id: engine_name(cell) for cell in work.ranking}
+    return engines.get(cell_id or "", "") if len(set(engines.values())) > 1 else ""
+
+
+def unlike_words(work: WorkloadSummary) -> str:
+    """That engines are held against each other that compile or compute otherwise; empty where they do not."""
+    ran = [cell.trials.executed for cell in work.ranking]
+    if not engine_among(work, work.answer.best_id):
+        return ""
+    differ = ["compiler"] if len({one.unlike.get("compiler", "") for one in ran}) > 1 else []
+    differ += ["arithmetic"] if len({one.arithmetic for one in ran}) > 1 else []
+    return f" Not like with like: {listed(differ)} differ{'s' if len(differ) == 1 else ''}." if differ else ""
 
 
 def fastest_distributes(work: WorkloadSummary) -> bool:

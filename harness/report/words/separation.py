@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.analysis import WorkloadSummary
+from harness.report.words.headline import nothing_compared
 from harness.report.words.text import described, listed, share, significant
 from harness.visible import plural, printable
 
@@ -49,10 +50,10 @@ def ties_words(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and which of them to take: the simplest; where distributing pays, the
     simplest that distributes."""
     answer = work.answer
-    if not work.judged:
+    if not work.judged or nothing_compared(work):
         return ""
     if not answer.tied_ids:
-        return "Every other cell is slower beyond doubt." if len(work.ranking) > 1 else ""
+        return "Every other cell is slower (95 %, all together)." if len(work.ranking) > 1 else ""
     cells = {cell.cell_id: cell for cell in work.ranking}
     count = len(answer.tied_ids)
     text = f"{plural(count, 'other cell')} cannot be told apart from the fastest"

@@ -169,7 +169,8 @@ def listed(names: Iterable[str], most: int = 4) -> str:
 
 def described(cell: CellTrials) -> str:
     """As `describe`; *no strategy on all 2 cores* where the records show that one process had them all."""
-    return describe(cell.cell, cell.all_cores)
+    words = describe(cell.cell, cell.all_cores)
+    return f"{words}, {cell.engine_told}" if cell.engine_told else words
 
 
 def describe(cell: Cell, all_cores: int = 0) -> str:
