@@ -60,7 +60,7 @@ def short(command: str) -> list[str]:
     given = shlex.split(command)[3:]
     if {"--work", "--autoshard"} & {*given}:
         given = [FEW.get(word, word) for word in given]
-    of_step = ("--batch-size",) if "--step" in given else ()
+    of_step = ("--batch-size",) if {"--step", "collective"} & {*given} else ()
     once = ("--trials",) if given[0] == "ab" else ()
     flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *of_step, *once)]
     if given[0] == "sweep" and not {"--work", "--step", "--intra-op-threads"} & {*given}:

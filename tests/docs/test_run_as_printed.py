@@ -2,12 +2,14 @@
 photographs, and without the base case on the whole machine."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from harness.analysis.explain import explanations_of
 from harness.record import load_run
-from tests.cli.real import run
+from tests.cli.real import SMALL, run
 from tests.docs.printed import ROOT, commands_of, short
 
 pytestmark = pytest.mark.slow
@@ -22,6 +24,7 @@ RECIPES = (
     "Your own training step",
     "Other data",
     "The input pipeline",
+    "Collectives",
 )
 """The commands of `Prepare data` and `TFRecord files` go together: `test_prepare.py` runs them, and `test_own_data.py`
 that for several inputs and targets."""
@@ -34,10 +37,13 @@ PRINTED = [
 ]
 OF_THE_NETWORK = [command for command in PRINTED if "--data tfds:" in command]
 """The set would be downloaded."""
+OF_OTHER_ENGINES = [command for command in PRINTED if "--engine " in command]
+"""Each is installed into an environment of its own."""
 ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
-SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps"
-"""What the recipe for optimizers says that `mirrored` cannot do."""
+ELSEWHERE = [*ON_GPUS, *OF_THE_NETWORK, *OF_OTHER_ENGINES]
+SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps|broadcast|all_gather"
+"""What the recipe for optimizers says that `mirrored` cannot do, and that for collectives that not every op has."""
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +54,44 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("command", [command for command in PRINTED if command not in [*ON_GPUS, *OF_THE_NETWORK]])
+@pytest.mark.parametrize("command", [command for command in PRINTED if command not in ELSEWHERE])
 def test_what_is_printed_measures_and_proves_each_of_its_cells(folder: Path, tmp_path: Path, command: str) -> None:
     done = run(*short(command), f"--results={tmp_path}", f"--data-dir={folder / 'data'}", folder=folder)
     assert done.returncode in (0, *([1] if " ab " in command else [])), done.stderr
     [made] = [path for path in tmp_path.iterdir() if path.is_dir()]
     trials = load_run(made).trials
     assert any(trial.measured for trial in trials)
-    others = [trial for trial in trials if not trial.measured and SAID_TO_BE_UNSUPPORTED not in str(trial.reason)]
+    others = [
+        trial for trial in trials if not trial.measured and not re.search(SAID_TO_BE_UNSUPPORTED, str(trial.reason))
+    ]
     assert [(trial.cell.label, trial.status, trial.reason) for trial in others] == []
+
+
+def explained_as_printed() -> list[str]:
+    """Those that explain; `--try` measures for minutes."""
+    return [command for command in commands_of(SECTIONS["Why is it not faster?"]) if "--try" not in command]
+
+
+@pytest.mark.parametrize("command", explained_as_printed())
+def test_what_is_printed_takes_a_step_apart(folder: Path, tmp_path: Path, command: str) -> None:
+    given = shlex.split(command)[3:]
+    where, sizes = f"--results={tmp_path}", ["--windows=5", "--max-warmup=0", "--window=0.02", "--timeout=60"]
+    if "latest" in given:
+        of = ["--strategy=mirrored", "--replicas=2", "--intra-op-threads=1", "--batch-size=32"]
+        swept = run("sweep", *[one for one in SMALL if "batch-size" not in one], *of, where, folder=folder)
+        assert swept.returncode == 0, swept.stderr
+    else:
+        sizes += ["--model=mlp", "--data=synthetic"]
+    done = run(*given, *sizes, "--trials=2", where, folder=folder)
+    assert done.returncode == 0, done.stderr
+    [made] = tmp_path.glob("*-explain-*")
+    for found in explanations_of(load_run(made)):
+        assert found.blocks
+        assert not found.lacking
+
+
+def test_what_this_machine_can_do_is_measured_kept_and_measured_again(folder: Path, tmp_path: Path) -> None:
+    for number, command in enumerate(commands_of(SECTIONS["What this machine can do at most"]), start=1):
+        done = run(*shlex.split(command)[3:], f"--results={tmp_path}", folder=folder)
+        assert done.returncode == 0, done.stderr
+        assert len(list(tmp_path.glob("limits-*.json"))) == number
