@@ -205,5 +205,5 @@ def test_ratios_are_named_by_the_device_that_they_are_over_where_the_whole_machi
     assert "E: efficiency over no strategy on one device at the same batch." in words
     assert "copies of no strategy on one device would have" in words
     assert "Each point is no strategy on one device times the cell's speed-up" in words
-    assert ", over one device" in words
+    assert "of what its processors allow" not in words, "no tile has the efficiency of another cell than its own"
     assert "'× no strategy'" not in words
