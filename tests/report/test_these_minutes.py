@@ -13,7 +13,7 @@ from harness.analysis.batch import batch_curves
 from harness.analysis.ranking import references_of
 from harness.record.reading import Run
 from harness.report.export import exporters
-from harness.report.export.as_asv import _described
+from harness.report.export.as_asv import _described, _named
 from harness.report.figures.batch import batch_figure
 from harness.report.figures.ranking import ranking_figure
 from harness.report.notebook import SweepResult
@@ -116,8 +116,8 @@ def test_what_goes_to_other_tools_says_so_of_every_cell(name: str) -> None:
 
 
 def test_asv_and_the_suite_say_so() -> None:
-    for cell in SUMMARY.cells:
-        titles = [entry["pretty_name"] for entry in _described(cell).values()]
+    for cell, named in zip(SUMMARY.cells, _named(SUMMARY.cells), strict=True):
+        titles = [entry["pretty_name"] for entry in _described(named).values()]
         assert [IN_THESE_MINUTES in title for title in titles] == [True, False]
         own = tuple(trial for trial in TRIALS if trial.cell_id == cell.cell_id)
         info = MeasuredCell(Run(Path(), MANIFEST, TRIALS, False, False), cell, own).extra_info()

@@ -43,7 +43,7 @@ FLAGS = {
     "windows": "5",
     "max_warmup": "0",
     "half_width": "0.01",
-    "max_trials": "30",
+    "max_trials": "9",
     "live_trials": "2",
     "intra_op_threads": "1",
     "prefetch": "0,4",
@@ -107,7 +107,7 @@ window = 1
 windows = 5
 max_warmup = 0
 half_width = 0.01
-max_trials = 30
+max_trials = 9
 live_trials = 2
 intra_op_threads = 1
 prefetch = [0, 4]
