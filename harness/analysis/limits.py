@@ -79,6 +79,11 @@ class CellRate:
         return None if self.roof is None else self.rate.scaled(1 / self.roof.compute)
 
     @property
+    def of_roof(self) -> Interval | None:
+        """Of what products and memory together allow where each byte serves as many operations as here."""
+        return None if self.roof is None else self.rate.scaled(1 / self.roof.at(self.intensity))
+
+    @property
     def bound(self) -> str:
         """`memory` where the slanted part of the roof is above it, `compute` where the flat one is; empty without."""
         if self.roof is None:

@@ -69,7 +69,7 @@ def rates_table(rates: Sequence[CellRate]) -> Table:
 
 
 def _closest(rate: CellRate) -> float:
-    return -rate.share.value if rate.share is not None else 0.0
+    return -rate.of_roof.value if rate.of_roof is not None else 0.0
 
 
 def _rate_row(name: str, rate: CellRate) -> tuple[str, ...]:
@@ -135,13 +135,20 @@ def rates_words(rates: Sequence[CellRate]) -> str:
     names = cell_names([rate.cell.trials.cell for rate in rates])
     told = [
         f"{names[rate.cell.cell_id]} comes to {share(rate.share)} of what {rate.roof.place} can compute in "
-        f"{rate.roof.type}"
+        f"{rate.roof.type}{_of_memory(rate)}"
         for rate in (known[0], *known[1:][-1:])
         if rate.share is not None and rate.roof is not None
     ]
     if len(told) == 1:
         return f"{told[0]}."
     return f"Closest to its limit: {told[0]}. Furthest from it: {told[1]}."
+
+
+def _of_memory(rate: CellRate) -> str:
+    """How close it comes to its roof where that is the slanted part; empty elsewhere."""
+    if rate.bound != "memory":
+        return ""
+    return f", and to {share(rate.of_roof)} of what memory lets it do at {significant(rate.intensity)} FLOP a byte"
 
 
 def uncounted(cells: Sequence[CellSummary], rates: Sequence[CellRate]) -> str:

@@ -116,6 +116,20 @@ def test_processes_elsewhere_and_types_that_were_not_measured_have_no_limit() ->
     assert [rate.roof for rate in rates(double)] == [None] * 3
 
 
+def test_where_memory_is_the_limit_the_words_and_the_picture_tell_the_share_of_the_roof() -> None:
+    found = rates(bytes_per_step=FLOPS)
+    first = found[0]
+    assert first.roof is not None
+    assert first.of_roof is not None
+    assert (first.bound, first.roof.at(1)) == ("memory", 13e9)
+    assert first.of_roof.value == pytest.approx(first.rate.value / 13e9)
+    assert f", and to {share(first.of_roof)} of what memory lets it do at 1.00 FLOP a byte." in rates_words(found[:1])
+    picture = roofline_figure(found, "fig")
+    assert picture is not None
+    assert f"{share(first.of_roof)} of its roof" in picture.description
+    assert "memory lets" not in rates_words(rates())
+
+
 def test_the_words_name_the_closest_and_the_furthest_cell() -> None:
     words = rates_words(rates())
     assert words.startswith("Closest to its limit: ")

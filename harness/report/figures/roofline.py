@@ -120,7 +120,7 @@ def _describe(rates: Sequence[CellRate], roofs: Sequence[Roof]) -> str:
     ]
     dots = [
         f"{printable(rate.cell.label)}: {flops(rate.rate.value)} at {significant(rate.intensity)} FLOP a byte"
-        + ("" if rate.share is None else f", {share(rate.share)} of its limit")
+        + ("" if rate.of_roof is None else f", {share(rate.of_roof)} of its roof")
         for rate in rates
     ]
     return f"Roofline of FLOP/s by arithmetic intensity. {'; '.join(lines)}. {listed(dots, most=30)}."
