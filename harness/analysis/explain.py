@@ -162,7 +162,7 @@ class Explanation:
         """What calling the step costs: dispatch, or the host's share where that may bind the step and dispatch does
         not, or is clearly less."""
         dispatch = [s for s in self.parts if s.name == "dispatch" and s not in self.free]
-        host = [s for s in self.within if s.name == "host" and s.may_count]
+        host = [s for s in self.within if s.name == "host" and s.low is not None and s.may_count]
         return [s for s in host if not any(of.counts and not _above(s, of) for of in dispatch)] or dispatch
 
     @property

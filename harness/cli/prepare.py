@@ -84,7 +84,9 @@ def command(
     for flag, given, known in (("--with", by, WAYS), ("--compression", compression, COMPRESSIONS)):
         if given not in known:
             raise not_one_of(flag, given, known)
-    of = sweep_from({"data_dir": data_dir} | ({} if timeout is None else {"timeout": timeout}))
+    # the window is the sweep's, and here of no meaning
+    limit = {} if timeout is None else {"timeout": timeout, "window": min(0.1, timeout / 2)}
+    of = sweep_from({"data_dir": data_dir} | limit, "prepare")
     asked: dict[str, Any] = {"compression": compression, "by": by, "processes": processes or usable_cores()}
     told = _listener(quiet or json_out)
     features, written = prepare(

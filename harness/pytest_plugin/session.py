@@ -118,7 +118,7 @@ class GateSession:
         """Write the file that was asked for, if one was; the exit code, which is not 0 where it cannot be written."""
         from harness.pytest_plugin.as_json import write_json
 
-        if self._rules is not None and self._results is not None:
+        if self._rules is not None and self._results:
             try:
                 write_json(self._rules, self._found())
             except HarnessError as error:

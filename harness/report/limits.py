@@ -146,7 +146,7 @@ def rates_words(rates: Sequence[CellRate]) -> str:
 
 def _of_memory(rate: CellRate) -> str:
     """How close it comes to its roof where that is the slanted part; empty elsewhere."""
-    if rate.bound != "memory":
+    if rate.bound != "memory" or rate.of_roof is None:
         return ""
     return f", and to {share(rate.of_roof)} of what memory lets it do at {significant(rate.intensity)} FLOP a byte"
 

@@ -261,7 +261,7 @@ def load_sweep(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        if "overwrite" in str(error) and (twice := _key_given_twice(text)):
+        if "overwrite" in str(error) and (twice := _key_given_twice(text, str(error))):
             raise UsageError(f"SPEC: '{path}': {twice}: is given twice; keep one of them") from None
         raise UsageError(f"SPEC: '{path}' is not valid TOML: {error}") from None
     except ValueError:  # of a whole number that Python does not read: it has too many digits
@@ -280,24 +280,13 @@ def raw_keys(spec: Path | None, keys: Mapping[str, Any]) -> tuple[dict[str, Any]
     return {**({} if spec is None else load_sweep(spec)), **keys}, "sweep" if spec is None else str(spec)
 
 
-def _key_given_twice(text: str) -> str | None:
-    """The first key that stands at the beginning of two lines, where the spec is valid up to the second of them."""
-    lines, seen = text.splitlines(), set()
-    for number, line in enumerate(lines):
-        if (key := _KEY.match(line)) is None:
-            continue
-        if key[1] in seen and _is_valid(lines[:number]):
-            return key[1]
-        seen.add(key[1])
-    return None
-
-
-def _is_valid(lines: Sequence[str]) -> bool:
-    try:
-        tomllib.loads("\n".join(lines))
-    except ValueError:
-        return False
-    return True
+def _key_given_twice(text: str, error: str) -> str | None:
+    """The key in the line at which the spec's reader found, by its `error`, that it has a value already."""
+    lines, at = text.splitlines(), re.search(r"at line (\d+)", error)
+    # at the end of the document it says that instead
+    line = lines[int(at[1]) - 1] if at else next(filter(str.strip, reversed(lines)), "")
+    key = _KEY.match(line)
+    return None if key is None else key[1]
 
 
 def _deepest_key(text: str) -> str:

@@ -174,6 +174,7 @@ def test_a_hosts_share_that_may_bind_the_step_leaves_undecided_what_does() -> No
     [found] = explanations_of(explain_run(COMPUTES | {"in_one_call": 0.93}))
     [host] = found.within[-1:]
     assert (host.name, found.bound_by) == ("host", "compute")
+    assert replace(found, within=(replace(host, low=None, high=None),)).bound_by == "compute", "of one block"
     wide = replace(found, within=(replace(host, low=0.03, high=0.11),))
     assert wide.bound_by == "undecided"
     assert [part.name for part in wide.open_parts] == ["host"]

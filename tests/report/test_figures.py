@@ -269,6 +269,23 @@ def test_panels_of_one_figure_have_one_axis_unless_one_would_be_squeezed(slower:
     assert (one == other) == alike
 
 
+def test_a_panel_whose_curves_are_all_below_those_that_are_drawn_is_left_out_and_counted() -> None:
+    fast = [make_cell(f"strategy_{index}", n, 64) for index in range(MOST_CURVES) for n in (1, 2)]
+    slow = [make_cell("slow", n, 32) for n in (1, 2)]
+    cells = [make_cell("none", 1, 64), make_cell("none", 1, 32), *fast, *slow]
+    low = {cell.cell_id for cell in cells if trained(cell).batch_size == 32}
+
+    def change(trial: TrialRecord) -> TrialRecord:
+        return scaled(trial, 50 if trial.cell_id in low else 1)
+
+    [work] = summarise(*make_run(cells, faults=False, change=change)).workloads
+    picture = throughput_figure(work, "fig")
+    assert picture is not None
+    assert picture.svg.count("<svg") == 1
+    assert "1 of 2 panels are drawn" in picture.caption
+    assert top_of(Panel("", (curve("a", 1.0),), "replicas", "examples/s", ideal=((1, 1.0),)), {}) > 1
+
+
 def test_without_limits_no_figure_speaks_of_them() -> None:
     cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("central_storage", 2)]
     [work] = summarise(*make_run(cells, faults=False, blocks=1)).workloads

@@ -83,12 +83,12 @@ def test_with_several_machines_every_sentence_says_on_which() -> None:
     assert "mirrored ×2 b32 on A quick one (aaaa)" in summary_lines(series, 17)[2]
 
 
-def test_a_history_is_headed_by_direction_size_date_and_what_changed_that_day() -> None:
+def test_a_history_is_headed_by_direction_size_date_and_what_differs() -> None:
     series = history(nights(14, slower_from=7))
     told = summary_lines(series, 14)[1]
     assert re.fullmatch(
         r"Slower by up to 9\.\d\d % since 2026-11-08 in 2 series; "
-        r"package\.tensorflow and sweep\.seed changed that day\.",
+        r"package\.tensorflow and sweep\.seed differ\.",
         told,
     )
     assert f'<p class="headline">{told}</p>' in history_page(series, {}, 14, None)

@@ -9,6 +9,7 @@ import pytest
 from harness.analysis import summarise
 from harness.record.manifest import RunManifest
 from harness.record.reading import load_run
+from harness.record.trial import TrialRecord
 from harness.report.comparison import Surface
 from harness.report.figures.curves import throughput_figure
 from harness.report.kinds import PageRequest, presentation_of
@@ -21,7 +22,7 @@ from harness.report.words.brief import brief_lines
 from harness.report.words.text import sentence
 from tests.comparisons import scaled
 from tests.report.export.runs import reference
-from tests.synthetic import make_cell, make_run
+from tests.synthetic import failed, make_cell, make_run
 
 ROOT = Path(__file__).parents[2]
 ONE = [make_cell("none", device="gpu"), make_cell("one_device", device="gpu")]
@@ -240,3 +241,13 @@ def test_a_gain_below_1_is_a_loss_and_the_best_of_them_the_smallest() -> None:
 
     assert caption(9.0).startswith("The smallest loss at one batch size is ")
     assert caption(1.0).startswith("The largest gain at one batch size is ")
+
+
+def test_too_few_good_trials_are_not_called_one_trial_a_cell() -> None:
+    cells = [make_cell("none"), make_cell("one_device")]
+
+    def crashes(record: TrialRecord) -> TrialRecord:
+        return failed(record, "crashed", "signal 11") if record.cell == cells[1] and record.block else record
+
+    [text] = answers(summarise(*make_run(cells, faults=False, blocks=4, change=crashes)))
+    assert text.headline == "Undecided: too few good trials cannot tell which is the fastest."

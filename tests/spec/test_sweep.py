@@ -189,12 +189,16 @@ def test_a_spec_is_read_from_toml(tmp_path: Path) -> None:
 def test_a_spec_that_is_not_there_a_folder_not_text_or_not_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "broken.toml").write_text("replicas = [1,\n")
+    tables = ["[a]", "x = 1", "[b]", "x = 1", "seed = 1", "seed = 2", "y = 1"]
+    several = ['text = """', *["x = 1"] * 20_000, '"""', *tables]
+    (tmp_path / "tables.toml").write_text("\n".join(several))
     (tmp_path / "twice.toml").write_text("replicas = [\n 1,\n]\nseed = 1\nreplicas = 2")
     for name, expected in {
         "none.toml": "no file at",
         ".": "Is a directory",
         "binary.toml": "cannot read",
         "broken.toml": "is not valid TOML",
+        "tables.toml": "tables.toml': seed: is given twice; keep one of them$",
         "twice.toml": "twice.toml': replicas: is given twice; keep one of them$",
     }.items():
         with pytest.raises(UsageError, match=expected) as caught:

@@ -262,7 +262,8 @@ def compare(numerator: Sample, denominator: Sample, references: Iterable[Sample]
     twice the variance. The choice depends on the plan alone, never on the values.
     """
     direct = _half_width(numerator.shares(denominator))
-    if numerator.blocks and denominator.blocks:
+    most = min(len(numerator.by_group), len(denominator.by_group))
+    if numerator.blocks and denominator.blocks and _half_width(most, variance=2) < direct:
         for reference in references:
             groups = min(numerator.shares(reference), denominator.shares(reference))
             if _half_width(groups, variance=2) < direct:

@@ -21,9 +21,10 @@ class _Junit:
     def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        suite = Element("testsuite", name=run.manifest.run_id, timestamp=run.manifest.created_utc)
+        suite = Element("testsuite", name=printable(run.manifest.run_id), timestamp=run.manifest.created_utc)
         for cell in summary.cells:
-            case = SubElement(suite, "testcase", classname=run.manifest.sweep.name, name=cell.trials.cell.full_name)
+            name = printable(cell.trials.cell.full_name)
+            case = SubElement(suite, "testcase", classname=printable(run.manifest.sweep.name), name=name)
             _end(case, cell)
         for key, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
             suite.set(key, str(len(list(suite.iter(tag)))))

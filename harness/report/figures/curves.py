@@ -282,7 +282,8 @@ def _draw(
 ) -> Picture:
     shown = panels[:MOST_PANELS]
     looks = looks_of(shown)
-    shown = _with_one_top(shown, looks)
+    # a panel whose curves are all below those that have a look would be empty
+    shown = _with_one_top([panel for panel in shown if any(curve.label in looks for curve in panel.curves)], looks)
     entries = keys(
         looks,
         ideal=any(panel.ideal for panel in shown),

@@ -115,7 +115,9 @@ def left_out_words(panels: Sequence[Panel], looks: CurveLooks, drawn: int) -> st
     curves = len({curve.label for panel in panels for curve in panel.curves} - set(looks))
     parts = []
     if curves:
-        parts.append(f"{len(looks)} of {len(looks) + curves} curves are drawn, the highest")
+        ringed = any(curve.ringed for panel in panels for curve in panel.curves)
+        which = "those with a ring and the highest" if ringed else "the highest"
+        parts.append(f"{len(looks)} of {len(looks) + curves} curves are drawn, {which}")
     if len(panels) > drawn:
         parts.append(f"{drawn} of {len(panels)} panels are drawn")
     return f" For room {' and '.join(parts)}: the table and the CSV have all." if parts else ""
@@ -216,8 +218,8 @@ def top_of(panel: Panel, looks: CurveLooks) -> float:
     of two trials, may run out of it, or all points would share a strip at the bottom."""
     values = [point.interval.value for curve in panel.curves if curve.label in looks for point in curve.points]
     values += [panel.whole.interval.value] if panel.whole else []
-    values += [min(y, _ABOVE_POINTS * max(values)) for _, y in (*panel.ideal, *panel.bound)]
-    top = 1.06 * max(values)
+    values += [min(y, _ABOVE_POINTS * max(values, default=y)) for _, y in (*panel.ideal, *panel.bound)]
+    top = 1.06 * max(values, default=1.0)
     return top + 0.04 * (top - panel.floor)
 
 

@@ -83,17 +83,20 @@ def newest_words(changed: Sequence[Series]) -> str:
     """Where levels last changed: `Slower by up to 10.4 % since 2026-11-13 in 2 series; package.tensorflow differs.`"""
     dates = {point.run_id: point.created_utc[:10] for one in changed for point in one.points}
     newest = max(dates.get(change.after, "") for one in changed for change in one.changes)
-    last = [change for one in changed for change in one.changes if dates.get(change.after, "") == newest]
+    of = [(one, change) for one in changed for change in one.changes if dates.get(change.after, "") == newest]
+    last = [change for _, change in of]
     parts = []
     for way, some in (
-        ("slower", [change.ratio.value for change in last if change.ratio.value < 1]),
-        ("faster", [change.ratio.value for change in last if change.ratio.value >= 1]),
+        ("slower", [(one, change.ratio.value) for one, change in of if change.ratio.value < 1]),
+        ("faster", [(one, change.ratio.value) for one, change in of if change.ratio.value >= 1]),
     ):
         if some:
-            most = significant(100 * max(abs(ratio - 1) for ratio in some), 3)
-            parts.append(f"{way} by {'up to ' if len(some) > 1 else ''}{most} % since {newest} in {len(some)} series")
+            most = significant(100 * max(abs(ratio - 1) for _, ratio in some), 3)
+            count = len({id(one) for one, _ in some})
+            parts.append(f"{way} by {'up to ' if len(some) > 1 else ''}{most} % since {newest} in {count} series")
     keys = dict.fromkeys(item.key for change in last for item in change.environment if item.key != "git.revision")
-    differs = f"; {listed(keys)} changed that day" if keys else "; nothing recorded of the machine changed"
+    verb = "differs" if len(keys) == 1 else "differ"
+    differs = f"; {listed(keys)} {verb}" if keys else "; nothing recorded of the machine changed"
     return printable(sentence(f"{' and '.join(parts)}{differs}."))
 
 

@@ -20,6 +20,7 @@ from harness.report.export.base import write
 from harness.report.figures.ranking import glance_figure
 from harness.report.figures.svg import style
 from harness.report.page.sections import PageSource, Section, sections_of
+from harness.report.page.sections.figures import margins_of_ops
 from harness.report.page.templating import rendered
 from harness.report.tables.overlay import Published
 from harness.report.tables.overview import overview_table
@@ -111,7 +112,8 @@ def _set_aside_before() -> bool:
 
 def _page_of(source: PageSource) -> str:
     sections = sections_of(source)
-    texts, works = answers(source.summary, _block_s(source.trials, source.summary)), source.summary.workloads
+    works, margins = source.summary.workloads, margins_of_ops(source)[0]
+    texts = answers(source.summary, _block_s(source.trials, source.summary), margins)
     glances = [glance_figure(work, f"glance-w{place}") for place, work in enumerate(works)]
     scripts = (*_SCRIPTS, *(name for section in sections for name in section.scripts))
     return rendered(

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import UsageError
 from harness.record.reading import Run
+from harness.report.export.rows import ExportRow
 from harness.report.kinds import presentation_of
 from harness.report.limits import limit_rows
 from harness.report.tables.columns import RATE_COLUMNS, SUMMARY_COLUMNS
@@ -31,6 +33,18 @@ def cell_frame(runs: Sequence[Run]) -> "pd.DataFrame":
 def rate_frame(runs: Sequence[Run], results: Path) -> "pd.DataFrame":
     """One row a cell whose operations were counted, of each side where a run has sides, with the limits of its machine
     that are in `results`."""
-    each = ((side, of) for run in runs for side, of in presentation_of(run.manifest).each_side(run).items())
-    rows_of = ((of, [{"side": side, **row} for row in limit_rows(of, results)]) for side, of in each)
-    return run_frame(RATE_COLUMNS, rows_of)
+    return run_frame(RATE_COLUMNS, (found for run in runs for found in _rates_by_side(run, results)))
+
+
+def _rates_by_side(run: Run, results: Path) -> list[tuple[Run, list[ExportRow]]]:
+    """Of each side whose operations were counted; UsageError where those of none were."""
+    found: list[tuple[Run, list[ExportRow]]] = []
+    uncounted: UsageError | None = None
+    for side, of in presentation_of(run.manifest).each_side(run).items():
+        try:
+            found.append((of, [{"side": side, **row} for row in limit_rows(of, results)]))
+        except UsageError as error:
+            uncounted = error
+    if uncounted is not None and not found:
+        raise uncounted
+    return found

@@ -2,8 +2,8 @@
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.report.tables.table import Head, Table
-from harness.report.words.headline import nothing_compared, without_strategy
-from harness.report.words.text import NOTHING, plus_minus, significant
+from harness.report.words.headline import few_words, nothing_compared, without_strategy
+from harness.report.words.text import NOTHING, listed, plus_minus, significant
 from harness.visible import plural, printable
 
 FEW = 3
@@ -20,8 +20,9 @@ def overview_table(summary: RunSummary) -> Table:
         Head("its throughput"),
         Head("best that distributes"),
     )
-    few = "With one trial a cell the fastest is only the highest." if any(map(nothing_compared, works)) else ""
-    return Table(f"{plural(len(works), 'answer')} at a glance", columns, tuple(map(_row, works)), few)
+    few = dict.fromkeys(few_words(work) for work in works if nothing_compared(work))
+    told = f"With {listed(few)} the fastest is only the highest." if few else ""
+    return Table(f"{plural(len(works), 'answer')} at a glance", columns, tuple(map(_row, works)), told)
 
 
 def _row(work: WorkloadSummary) -> tuple[str, ...]:

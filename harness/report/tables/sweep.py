@@ -355,11 +355,11 @@ def _joules(cell: CellSummary) -> str:
 def _speed_ups(work: WorkloadSummary) -> Callable[[CellSummary], str]:
     """Over one device at the same batch: of a cell without a strategy on the whole machine, too."""
     bases = [cell.trials for cell in work.cells if cell.trials.cell.is_base]
-    one_device = {apart(base.cell, THREADS): base for base in bases if not base.all_cores}
+    one_device = {apart(base.cell, THREADS): base for base in bases if base.all_cores <= 1}
 
     def told(cell: CellSummary) -> str:
         of, scaling = cell.trials, cell.vs_none
-        if of.cell.is_base and not of.all_cores:
+        if of.cell.is_base and of.all_cores <= 1:
             return "1×"
         if of.cell.is_base and (base := one_device.get(apart(of.cell, THREADS))):
             scaling = relate(of, base, "no_strategy", references_of(bases))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.analysis.collectives import of_collectives
+from harness.analysis.estimates.verdict import Margins
 from harness.analysis.pipelines import FedModel, fed_models
 from harness.report.words.caveats import GAINS, caveats, is_virtual
 from harness.report.words.collectives import collective_lines
@@ -95,13 +96,16 @@ def answer_lines(summary: RunSummary) -> tuple[str, ...]:
     return tuple(map(printable, (*lines, *run_sentences(summary))))
 
 
-def answers(summary: RunSummary, block_s: float | None = None) -> tuple[AnswerText, ...]:
+def answers(
+    summary: RunSummary, block_s: float | None = None, margins: Margins | None = None
+) -> tuple[AnswerText, ...]:
     """The answer of each workload, but one of all collectives; `block_s` is how long one block took here, where that is
-    known."""
+    known, and `margins` are what ops are judged by, by default the usual ones."""
     if all(map(of_collectives, summary.workloads)) and (lines := collective_lines(summary)):
         return (_of_collectives(summary, *lines),)
     return tuple(
-        replace(_answer_of(work, summary.noise, block_s), wrong=tuple(wrong_words(work))) for work in summary.workloads
+        replace(_answer_of(work, summary.noise, block_s, margins or Margins()), wrong=tuple(wrong_words(work)))
+        for work in summary.workloads
     )
 
 
@@ -167,7 +171,7 @@ def left_out_words(work: WorkloadSummary) -> str:
     )
 
 
-def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> AnswerText:
+def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None, margins: Margins) -> AnswerText:
     answer = work.answer
     if answer.best_id is None or answer.throughput is None:
         count = plural(len(work.cells), "cell")
@@ -185,7 +189,7 @@ def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None) -> An
         verdict=_verdict(work),
         sentences=(
             *filter(None, [one_replica_words(work), left_out_words(work)]),
-            *caveats(work, answer.throughput, noise),
+            *caveats(work, answer.throughput, noise, margins),
         ),
         ties=ties_words(work),
         figures=tuple(_figures(work, answer.throughput)),

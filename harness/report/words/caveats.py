@@ -28,11 +28,11 @@ _MORE = 1.15
 """As many times another engine's processors are worth a word."""
 
 
-def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise) -> tuple[str, ...]:
-    """A sentence each, what matters most first; `throughput` is the fastest cell's."""
+def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise, margins: Margins) -> tuple[str, ...]:
+    """A sentence each, what matters most first; `throughput` is the fastest cell's, and ops are judged by `margins`."""
     return (
         *filter(None, [useless_words(work)]),
-        *_ops(work),
+        *_ops(work, margins),
         *_remarks(work),
         *_trends(work),
         *cached_words(work),
@@ -51,9 +51,9 @@ def is_virtual(work: WorkloadSummary) -> bool:
     return str(work.workload.get("device") or "").startswith("virtual")
 
 
-def _ops(work: WorkloadSummary) -> Iterator[str]:
+def _ops(work: WorkloadSummary, margins: Margins) -> Iterator[str]:
     """Where another op, or packing, is faster beyond the margin than the one that runs where none is chosen."""
-    verdicts = judge_ops(work.ops, Margins()) if work.judged else {}
+    verdicts = judge_ops(work.ops, margins) if work.judged else {}
     faster = [
         f"{group.label}: {item.name} has {significant(100 * (item.relative.value - 1), 2)} % more throughput"
         for group in work.ops

@@ -1,9 +1,9 @@
 """How exact the comparisons of a run are beside its throughputs, in a sentence that its own noise bears out."""
 
 from harness.analysis import Noise, WorkloadSummary
-from harness.report.words.headline import nothing_compared
+from harness.report.words.headline import few_words, nothing_compared
 from harness.report.words.over import over_base
-from harness.report.words.text import NOT_JUDGED, significant
+from harness.report.words.text import NOT_JUDGED, sentence, significant
 
 THESE_MINUTES = (
     "The interval of a throughput is of these minutes: later the machine may be faster or slower, which ratios do not "
@@ -19,7 +19,7 @@ def ranking_note(work: WorkloadSummary, noise: Noise, validated: str = "") -> st
     this machine of what taking turns costs."""
     marks = "Marked rows cannot be told apart from the fastest." if work.judged else f"{NOT_JUDGED} No row is marked."
     alone_each = work.judged and nothing_compared(work)
-    sentences = ["One trial a cell: no row is marked."] if alone_each else [marks]
+    sentences = [sentence(f"{few_words(work)}: no row is marked.")] if alone_each else [marks]
     paired, alone = noise.paired_deviation, noise.cell_deviation
     if paired is not None and alone is not None:
         within, between = (f"{significant(100 * deviation, 2)} %" for deviation in (paired, alone))

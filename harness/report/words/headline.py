@@ -35,9 +35,9 @@ def _told(work: WorkloadSummary) -> str:
             simplest = next((cell for cell in work.ranking if cell.cell_id == answer.simplest_id), best)
             return f"Undecided whether distributing pays; until then take {as_run(simplest)}."
         case "cannot_know":
-            return "Undecided: one trial a cell cannot tell whether distributing pays."
+            return f"Undecided: {few_words(work)} cannot tell whether distributing pays."
         case _ if nothing_compared(work):
-            return "Undecided: one trial a cell cannot tell which is the fastest."
+            return f"Undecided: {few_words(work)} cannot tell which is the fastest."
         case _:
             done = "could be proved" if work.unranked else "was measured"
             alone = f": the only cell that {done}" if len(work.ranking) == 1 else ""
@@ -48,6 +48,12 @@ def nothing_compared(work: WorkloadSummary) -> bool:
     """Whether there are several cells and no interval of one against another, as with one trial a cell."""
     others = work.ranking[1:]
     return bool(others) and not any(cell.place is not None and cell.place.compared for cell in others)
+
+
+def few_words(work: WorkloadSummary) -> str:
+    """Why nothing is compared: `one trial a cell`, or where some have more, `too few good trials`."""
+    most = max((cell.measured.trials for cell in work.ranking if cell.measured is not None), default=0)
+    return "one trial a cell" if most <= 1 else "too few good trials"
 
 
 def as_run(cell: CellSummary) -> str:

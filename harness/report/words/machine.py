@@ -22,7 +22,8 @@ def machine_words(facts: Mapping[str, Any]) -> str:
 
 def busy_words(facts: Mapping[str, Any]) -> str:
     """That other work held the machine when the run began; empty where none did, or that is not known."""
-    load, cores = facts.get("load.1min"), facts.get("cpu.usable_cores")
+    # the load is of the whole machine, of which a container may have a few cores
+    load, cores = facts.get("load.1min"), facts.get("cpu.logical_cores") or facts.get("cpu.usable_cores")
     if not isinstance(load, int | float) or not isinstance(cores, int) or load <= _BUSY * cores:
         return ""
     return (

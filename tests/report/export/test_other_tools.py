@@ -180,7 +180,7 @@ def test_junit_has_a_case_a_cell_which_fails_where_the_cell_is_lost_and_is_skipp
         2: ("unsupported", "no NCCL"),
         3: ("crashed", "signal 11"),
     }
-    cells = [make_cell("none"), *(make_cell("mirrored", count) for count in endings)]
+    cells = [make_cell("none", data="tfrecord:a\x1bb*"), *(make_cell("mirrored", count) for count in endings)]
 
     def ended(record: TrialRecord) -> TrialRecord:
         ending = endings.get(record.cell.replicas) if record.cell.strategy == "mirrored" else None
@@ -193,7 +193,7 @@ def test_junit_has_a_case_a_cell_which_fails_where_the_cell_is_lost_and_is_skipp
         "failures": "2",
         "skipped": "1",
     }
-    assert [case.get("name") for case in suite] == [cell.full_name for cell in cells]
+    assert [case.get("name") for case in suite] == [cell.full_name.replace("\x1b", "\ufffd") for cell in cells]
     assert [[(end.tag, end.get("message")) for end in case] for case in suite] == [
         [],
         [("failure", "wrong result: the sum\ufffd misses <2>")],

@@ -154,13 +154,17 @@ def batch(source: PageSource) -> Section | None:
     return by_workload(source, "batch", "Batch size", part)
 
 
+def margins_of_ops(source: PageSource) -> tuple[Margins, tuple[str, ...]]:
+    """What ops are judged by, and why those are the usual ones where the machine's own cannot be used."""
+    try:
+        return choose_margins(source.validation, unpaired=False, of_ones_own="give compare a --delta"), ()
+    except UsageError as error:  # a page has all else to say
+        return Margins(), (f"Judged by the default margins: {error}.",)
+
+
 def ops(source: PageSource) -> Section | None:
     """Cross-device ops side by side, and cells that were the same experiment."""
-    unusable: tuple[str, ...] = ()
-    try:
-        margins = choose_margins(source.validation, unpaired=False, of_ones_own="give compare a --delta")
-    except UsageError as error:  # a page has all else to say
-        margins, unusable = Margins(), (f"Judged by the default margins: {error}.",)
+    margins, unusable = margins_of_ops(source)
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         same = any(cell.same_experiment_as for cell in work.cells)
