@@ -15,6 +15,8 @@ from harness.visible import names_secret, without_secrets
         ("train.py --api-key='hush hush' --epochs 3", "train.py --api-key=(set) --epochs 3"),
         ('train.py --password "hush hush"', "train.py --password (set)"),
         ("--step=train.py --auth hush", "--step=train.py --auth (set)"),
+        ("train.py --authorization Bearer:hush --passphrase hush", "train.py --authorization (set) --passphrase (set)"),
+        ("--export=HF_TOKEN='hush hush'", "--export=HF_TOKEN=(set)"),
         ("--export=ALL,HF_TOKEN=hush,OTHER=1 --wait=0", "--export=ALL,HF_TOKEN=(set),OTHER=1 --wait=0"),
     ],
 )
@@ -32,6 +34,7 @@ def test_a_secret_is_not_shown(text: str, shown: str) -> None:
         "env.TOKENIZERS_PARALLELISM=false",
         "train.py --max-tokens 40 --author me --auth --monkey x",
         "train.py --keyboard x TF_XLA_FLAGS=--tf_xla_auto_jit=2",
+        "train.py --key-dim 64 --num-keys=1000",
         "own:step",
     ],
 )

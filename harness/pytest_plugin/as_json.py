@@ -5,6 +5,7 @@ from typing import Any
 
 from harness.pytest_plugin.result import GateResult
 from harness.pytest_plugin.rules import GateRules
+from harness.record.manifest import ComparisonRecord
 from harness.report.comparison.as_json import comparison_json
 from harness.report.export.base import write
 from harness.report.values import Keys, document
@@ -64,6 +65,6 @@ def _base(result: GateResult) -> dict[str, Any] | None:
     if result.comparison is None:
         return None
     manifest = result.comparison.manifests[0]
-    both = manifest.comparison
-    revision = manifest.facts.get("git.revision") if both is None else both.sides[0].commit
+    what = manifest.what
+    revision = what.sides[0].commit if isinstance(what, ComparisonRecord) else manifest.facts.get("git.revision")
     return {"run_id": manifest.run_id, "created_utc": manifest.created_utc, "revision": revision}

@@ -241,6 +241,10 @@ def _write_in_place(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
+UNFINISHED_S = 5.0
+"""How long ago a file was begun that nobody finishes any more."""
+
+
 def remove_unfinished(folder: Path, older_s: float = 0.0) -> None:
     """Remove what killed processes have left beside files that they were replacing; with `older_s`, which may be
     somebody's who still writes, only what is older."""

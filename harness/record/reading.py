@@ -206,7 +206,8 @@ def _meant(text: str, results: Path) -> Path:
         return results / text
     named = [row for row in runs if row.run_id == text]
     called = [] if named else [row for row in runs if row.name == text]
-    meant = named or [
+    meant = named or (called if len(called) == 1 else [])
+    meant = meant or [
         row for row in runs if text and (row in called or row.path.name.startswith(text) or row.run_id.startswith(text))
     ]
     if len(meant) == 1:

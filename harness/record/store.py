@@ -17,6 +17,7 @@ from harness.errors import StorageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.files import (
     LOCK_NAME,
+    UNFINISHED_S,
     FolderLock,
     append_line,
     is_setting,
@@ -113,7 +114,7 @@ class RunStore:
         with contextlib.ExitStack() as undo:
             undo.callback(lock.release)
             _refuse_links(path)
-            remove_unfinished(path)
+            remove_unfinished(path, UNFINISHED_S)  # an export may be writing into the folder
             # Read under the lock: until then another process may have been writing.
             manifest = load_manifest(path)
             trials, _ = load_trials(plain_file(path / TRIALS_NAME), manifest.run_id, manifest.cells)

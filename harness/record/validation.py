@@ -1,6 +1,7 @@
 """What `validate` found out about the method itself on one machine: `validation.json`."""
 
 import contextlib
+import functools
 import json
 import shlex
 import sys
@@ -293,6 +294,7 @@ def find_validation(results: Path, machine_id: object) -> ValidationRecord | Non
     return max(found, key=lambda record: (min(record.decisions, ENOUGH_DECISIONS), record.created_utc), default=None)
 
 
+@functools.cache  # once for each folder
 def _tell_of_lost_files(results: Path, machine_id: str) -> None:
     for folder in sorted(path.parent for path in results.glob(f"*-validation-*/{MANIFEST_NAME}")):
         if (folder / VALIDATION_NAME).exists():

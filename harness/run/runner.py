@@ -102,7 +102,7 @@ def carry_out(run: LiveRun[_Listener], new: bool) -> None:
                 _prepare(run, arms)
                 run.execute()
         finally:
-            with contextlib.suppress(StorageError):  # which the end, or what ended the run, tells
+            with contextlib.suppress(StorageError, OSError):  # which the end, or what ended the run, tells
                 run.look_at_sources()
             run.over()
 

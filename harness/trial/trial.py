@@ -223,7 +223,8 @@ class Trial(Attempt):
 
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
-        labels = [trainer.labels] if trainer.labels else []
+        told = getattr(trainer, "labels", "")  # an engine of one's own may be older than they are
+        labels = [told] if told else []
         self._outcome.executed = self._outcome.executed.model_copy(update={"labels": labels})
         self._outcome.final_loss = clock.losses[-1]
         self._checks.late = None  # an update that was proved between windows does not stand for one after the last

@@ -278,8 +278,11 @@ def test_files_that_a_killed_process_left_half_written_are_removed_when_the_run_
     with RunStore.create(tmp_path, manifest()) as store:
         (store.path / ".0123456789abcdef.tmp").write_text("{")
         (store.path / ".mine.tmp").write_text("dear")
+        for left in store.path.glob(".*.tmp"):
+            os.utime(left, (0, 0))
+        (store.path / ".fedcba9876543210.tmp").write_text("somebody who exports into the folder writes it now")
     with RunStore.open_for_resume(store.path):
-        assert {path.name for path in store.path.glob(".*.tmp")} == {".mine.tmp"}
+        assert {path.name for path in store.path.glob(".*.tmp")} == {".mine.tmp", ".fedcba9876543210.tmp"}
 
 
 def test_a_folder_of_a_run_that_was_killed_while_it_was_begun_is_named_with_the_remedy(tmp_path: Path) -> None:

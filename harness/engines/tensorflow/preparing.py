@@ -37,6 +37,8 @@ TURNS = 5
 """Of each way of reading, in turns."""
 TURN_S = 0.3
 """About what a turn takes."""
+_BLOCK_BYTES = 2**22
+"""What of a file is read at a time."""
 
 
 def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
@@ -183,9 +185,13 @@ def _unwritable(target: Path, reason: str) -> StorageError:
 
 def _on_disk(file: Path) -> tuple[str, int]:
     """SHA-256 and size of a file, once it is on the disk."""
+    digest = hashlib.sha256()
     with file.open("rb") as stream:
         os.fsync(stream.fileno())
-        return hashlib.file_digest(stream, "sha256").hexdigest(), stream.tell()
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+            sign_of_life()
+        return digest.hexdigest(), stream.tell()
 
 
 def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tuple[bytes, int]]:

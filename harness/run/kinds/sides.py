@@ -144,10 +144,10 @@ def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -
 def _words(sweeps: tuple[Sweep, Sweep], given: Sequence[Given]) -> list[list[str]]:
     """What keys and variables set each side apart."""
     keys = differing(*sweeps)
-    return [
-        words_of(sweeps[i], keys) + variable_words(given[i].environment, given[1 - i].environment, os.environ)
-        for i in range(2)
-    ]
+    told = [words_of(sweep, keys) for sweep in sweeps]
+    if keys and told[0] == told[1]:  # what is not shown may be all that differs
+        told[1] = [f"{words}, another value" for words in told[1]]
+    return [told[i] + variable_words(given[i].environment, given[1 - i].environment, os.environ) for i in range(2)]
 
 
 def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | None], list[list[str]]]:
@@ -343,7 +343,7 @@ def sides_of_record(manifest: RunManifest) -> tuple[Side, Side]:
 def _side_of(record: SideRecord, cell: Cell) -> Side:
     needed = software_of(engine_of(only_engine_of(record.sweep)))
     python = examine(record.python, f"--python-{record.name}", needed).path if record.python is not None else None
-    for name in filter(names_secret, record.environment):
+    for name in (name for name, value in record.environment.items() if value == HIDDEN and names_secret(name)):
         raise UsageError(
             f"--resume: side {record.name} was given env.{name}, which may be a secret and is not kept; begin a new run"
         )

@@ -84,5 +84,7 @@ def _difference(there: PreparePlan, asked: PreparePlan) -> str:
             one, other = (v.model_dump_json() if isinstance(v, BaseModel) else v for v in (one, other))
             return f"its {names.get(key, key)} is {one}, and {other} is asked for"
     if there.state and there.state != asked.state:
-        return f"'{there.source}' gave other examples when it was prepared than it gives now"
+        return (
+            f"'{there.source}' has other examples, or files of other names, sizes or times, than when it was prepared"
+        )
     return ""

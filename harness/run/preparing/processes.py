@@ -23,6 +23,8 @@ from harness.run.data import PREPARE_LIMIT_S
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import SHARDS, PreparePlan
+from harness.run.process.startup import TOKEN_VARIABLE
+from harness.trial.sign_of_life import EVERY_S
 from harness.visible import plural
 
 LOOK_S = 0.1
@@ -150,6 +152,7 @@ class Writers:
     def _start(self) -> "subprocess.Popen[bytes]":
         log = self._log.fileno()
         variables = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
+        variables.pop(TOKEN_VARIABLE, None)  # the user's own function has no use for it
         command = [sys.executable, "-m", "harness.trial.writing", str(os.getpid())]
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=variables, start_new_session=True
@@ -169,7 +172,9 @@ class Writers:
             for one in waited_for:
                 if one.news():
                     read(one.done)
-                elif one.silent_s() > (limit := self._asked.timeout_s if one.signed else PREPARE_LIMIT_S):
+                    continue
+                limit = self._asked.timeout_s if one.signed else max(self._asked.timeout_s, PREPARE_LIMIT_S)
+                if one.silent_s() > limit + EVERY_S + LOOK_S:  # signs are so far apart, and seen so late
                     raise UsageError(
                         f"source: '{self._asked.source}' has given no further example within {limit:g} s; mend it, or "
                         "allow more seconds by --timeout"

@@ -47,6 +47,7 @@ class Scratch:
     def close(self) -> None:
         """Remove the folder and all that is in it. May be called again."""
         self._folder.cleanup()
+        _mark_what_is_left(self.path)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -56,7 +57,16 @@ def _own_hosts() -> list[str]:
     """What tells this host from others: as it was booted, the same in each of its containers, and across boots."""
     boot = text(Path("/proc/sys/kernel/random/boot_id"))
     machine = text(Path("/etc/machine-id"))
-    return [f"boot {boot}" if boot else "", f"machine {machine} {os.uname().nodename}" if machine else ""]
+    name = os.uname().nodename
+    known = [f"boot {boot}" if boot else "", f"machine {machine} {name}" if machine else ""]
+    return known if any(known) else [f"host {name}"]
+
+
+def _mark_what_is_left(folder: Path) -> None:
+    """A folder in which a dying process still wrote is there yet, without its mark, and is to be removed later."""
+    with contextlib.suppress(OSError):
+        if folder.is_dir():
+            (folder / MARK).write_text("\n".join(_own_hosts()), encoding="utf-8")
 
 
 def _marked(place: Path) -> list[Path]:
@@ -65,10 +75,11 @@ def _marked(place: Path) -> list[Path]:
     own = {*_own_hosts()} - {""}
     with contextlib.suppress(OSError), os.scandir(place) as entries:  # a shared folder need not be readable
         for entry in entries:
-            if SCRATCH_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                mine = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-                if mine and own & {*(text(Path(entry.path) / MARK) or "").splitlines()}:
-                    found.append(Path(entry.path))
+            with contextlib.suppress(OSError):  # gone meanwhile
+                if SCRATCH_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                    mine = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                    if mine and own & {*(text(Path(entry.path) / MARK) or "").splitlines()}:
+                        found.append(Path(entry.path))
     return found
 
 
@@ -80,6 +91,7 @@ def _remove_abandoned(place: Path) -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
+                _mark_what_is_left(folder)
             finally:
                 os.close(lock)
 

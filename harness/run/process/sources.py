@@ -32,7 +32,11 @@ class Sources:
         """What has been changed since, each once: the harness, a module or a script by its name."""
         found = []
         for name, (stamps, digest) in list(self._seen.items()):
-            if (now := _stamps(self._places[name])) != stamps:  # to read what nobody has written would cost more
+            try:
+                now = _stamps(self._places[name])
+            except OSError:  # a folder that is being written anew: it is looked at again next time
+                continue
+            if now != stamps:  # to read what nobody has written would cost more
                 self._seen[name] = now, digest
                 if digest_of(self._places[name]) != digest:
                     found.append(name)

@@ -84,7 +84,7 @@ class TakenApart(SameWorkTrainer):
         self._holds = self._held_by(step, (*resident[-1], *several))
         if fault := fault_of(name, whole, self._holds):
             raise Unsupported(f"instrument '{name}': {fault}")
-        return step, batches if name in READ_INPUT else itertools.cycle(resident)
+        return step, batches if name in READ_INPUT else self._planted(itertools.cycle(resident))
 
 
 def fault_of(name: str, whole: Holds, holds: Holds) -> str | None:

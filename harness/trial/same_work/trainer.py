@@ -51,8 +51,12 @@ class SameWorkTrainer(ABC):
         return self._data.ahead
 
     def _fed(self, place: "Callable[[Batch], Placed]") -> Iterator[Placed]:
-        """The batches that a loop takes one by one before its steps; where workers are to be slow they come late."""
-        batches, plant = self._data.batches(place), self._request.plant
+        """The batches that a loop takes one by one before its steps."""
+        return self._planted(self._data.batches(place))
+
+    def _planted(self, batches: Iterator[Placed]) -> Iterator[Placed]:
+        """The batches; where workers are to be slow they come late."""
+        plant = self._request.plant
         return batches if plant is None else self._late_ones(batches, WorkerDelay(plant))
 
     def _late_ones(self, batches: Iterator[Placed], delay: WorkerDelay) -> Iterator[Placed]:

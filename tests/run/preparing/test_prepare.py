@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -146,7 +147,7 @@ def test_it_is_told_how_many_examples_were_read_and_a_process_that_reads_no_furt
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, read = [0.0], list[int]()
-    signs = iter([(1.0, 3), (90.0, 4), (200.0, 900), (321.0, None)])
+    signs = iter([(1.0, 3), (90.0, 4), (200.0, 900), (321.2, None)])
 
     def passes(_: float) -> None:
         now[0], done = next(signs)
@@ -179,6 +180,18 @@ def test_a_source_that_gives_no_example_yet_may_take_as_long_as_a_sweep_allows_f
     assert len(slept) == 2
 
 
+def test_more_seconds_are_allowed_before_the_first_example_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    now = SimpleNamespace(monotonic=lambda: PREPARE_LIMIT_S * len(slept), sleep=slept.append)
+    monkeypatch.setattr(processes, "time", now)
+    writers: Any = asked_by(tmp_path, 1)
+    writers._asked = replace(writers._asked, timeout_s=3 * PREPARE_LIMIT_S)
+    monkeypatch.setattr(writers, "_send", lambda *_: 0)
+    with pytest.raises(UsageError, match="within 10800 s"):
+        writers.answer("describe")
+    assert len(slept) == 4
+
+
 @pytest.mark.slow
 def test_a_function_that_sleeps_at_an_example_ends_in_one_line(tmp_path: Path) -> None:
     hangs = AskedFiles("tests.engines.tensorflow.own_inputs:hangs", tmp_path / "files", tmp_path, timeout_s=2.0)
@@ -209,8 +222,8 @@ def test_files_of_other_examples_than_the_source_gives_now_are_neither_kept_nor_
     with pytest.raises(UsageError) as refused:
         called(tmp_path, most=4, state="changed")
     assert str(refused.value) == (
-        f"target: '{tmp_path}' holds another data set: 'my:examples' gave other examples when it was prepared than it "
-        "gives now; name a new folder, or remove it"
+        f"target: '{tmp_path}' holds another data set: 'my:examples' has other examples, or files of other names, "
+        "sizes or times, than when it was prepared; name a new folder, or remove it"
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     how = called(tmp_path, most=4).preparation

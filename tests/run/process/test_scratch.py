@@ -66,6 +66,23 @@ def test_the_folder_of_a_killed_process_goes_at_the_next_start(other: "tuple[sub
     mine.close()
 
 
+def test_a_folder_that_could_not_be_removed_whole_is_removed_later(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = Scratch()
+    with monkeypatch.context() as dying:
+        # a process that dies writes into it while it is removed: all goes but the folder
+        dying.setattr(left._folder, "cleanup", lambda: (left.path / MARK).unlink())
+        left.close()
+    assert left.path.is_dir()
+    with monkeypatch.context() as dying:
+        dying.setattr(scratch.shutil, "rmtree", lambda folder, **_: (Path(folder) / MARK).unlink())
+        scratch._remove_abandoned(place)
+    assert left.path.is_dir()
+    scratch.main()
+    assert not left.path.exists()
+
+
 def test_two_folders_of_one_process_leave_each_other_alone() -> None:
     one, two = Scratch(), Scratch()
     assert one.path.is_dir()

@@ -81,3 +81,11 @@ def written(file: Path, text: str) -> None:
     before = file.stat().st_mtime_ns
     while file.stat().st_mtime_ns == before:
         file.write_text(text)
+
+
+def test_a_folder_that_is_being_written_anew_is_looked_at_again_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Sources([])
+    with monkeypatch.context() as gone:
+        gone.setattr(sources, "_files", lambda _: (_ for _ in ()).throw(FileNotFoundError("a folder of it")))
+        assert seen.changed() == []
+    assert seen.changed() == []

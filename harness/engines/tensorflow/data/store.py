@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError
 from harness.files import descriptor_of, lock_within, read_whole
+from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -176,8 +177,11 @@ def _digests(folder: Path) -> dict[str, str]:
 
 def state_of_files(files: Sequence[str]) -> str:
     """A digest of names, sizes and times of change, in this order: files that are written anew have another."""
-    stats = [(file, Path(file).stat()) for file in files]
-    listed = [(file, of.st_size, of.st_mtime_ns) for file, of in stats]
+    listed = []
+    for file in files:
+        of = Path(file).stat()
+        listed.append((file, of.st_size, of.st_mtime_ns))
+        sign_of_life()  # of a million files on a slow disk it takes minutes
     return hashlib.sha256(repr(listed).encode()).hexdigest()
 
 

@@ -52,11 +52,12 @@ class Session:
     def _given_token(cls) -> str:
         """What the person has set, also for an earlier session of this process: the first takes it out of the
         environment, which the user's own code sees."""
-        if given := os.environ.pop(TOKEN_VARIABLE, "").strip():
+        if given := os.environ.get(TOKEN_VARIABLE, "").strip():
             if len(given) < LEAST_TOKEN:
                 length = plural(len(given), "character")
                 raise CannotPlace(f"{TOKEN_VARIABLE} has {length}, expected at least {LEAST_TOKEN}")
             cls._given = given
+            del os.environ[TOKEN_VARIABLE]
         return cls._given
 
     def say(self, text: str) -> None:
