@@ -74,7 +74,7 @@ def test_a_pipe_gets_plain_lines_and_the_answer_goes_to_standard_output(sweep: D
     assert lines[0].startswith("run ")
     assert sum("examples/s" in line for line in lines) == CELLS
     assert "\x1b" not in sweep.error
-    assert sweep.out.startswith("Fastest: ")
+    assert sweep.out.startswith("The highest throughput: ")
     assert len(sweep.out.splitlines()) <= 7  # with the line of `report`, the eight of `make sweep`
     assert "report:  python -m harness report linked/results/" in sweep.out
 

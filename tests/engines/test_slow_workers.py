@@ -100,4 +100,6 @@ def test_every_step_waits_for_the_worker_that_sleeps_and_is_right(engine: Any, s
         record = trial.record()
     assert (record.status, record.reason) == ("ok", None)
     assert record.plant is not None
-    assert min(record.windows.seconds) / record.windows.steps_per_window > 1.9 * EACH_S
+    # of windows of a step one may miss the sleep that fell just before its clock began, and the one before has it
+    steps = record.windows.steps_per_window * len(record.windows.seconds)
+    assert sum(record.windows.seconds) / steps > 1.9 * EACH_S

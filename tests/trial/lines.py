@@ -49,5 +49,8 @@ class LineTrainer(SameWorkTrainer):
         first = self._layout.start({"w": np.full(FEATURES, start, np.float32)}, {})
         self.initial = self._layout.captured(first, lambda _, array: (np.asarray(array),) * REPLICAS)
 
+    def synchronise(self) -> None:
+        """There is no device."""
+
     def found(self) -> Reference:
         return self.reference(self.initial)
