@@ -1,5 +1,6 @@
 """Reading files that somebody named or a record holds: only where reading ends."""
 
+import contextlib
 import errno
 import fcntl
 import io
@@ -7,7 +8,7 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,6 +51,21 @@ def lock_within(descriptor: int, limit_s: float, waits: Callable[[], None] | Non
                 return False
             time.sleep(LOOK_S)
     return True
+
+
+@contextlib.contextmanager
+def folder_held(folder: Path, limit_s: float) -> Iterator[bool]:
+    """Hold a folder against other processes: False where another has held it for so long. On a file system without
+    locks nobody is waited for. OSError where the folder cannot be opened."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            free = lock_within(descriptor, limit_s)
+        except OSError:
+            free = True
+        yield free
+    finally:
+        os.close(descriptor)
 
 
 def opened(path: Path, largest: int | None = None) -> BinaryIO:

@@ -21,13 +21,11 @@ SECRET_NAME = re.compile(
 """What names a secret, in capitals."""
 HIDDEN = "(set)"
 """In place of one."""
-_HARMLESS = re.compile(r"TOKENIZ|TOKENS|AUTHOR(?!I)")
+_HARMLESS = re.compile(r"TOKENIZ|TOKENS|AUTHOR(?!I)|KEY_(?:DIM|SIZE)|NUM_KEYS")
 """Parts of names that only look as if they named one."""
 _VARIABLE = re.compile(
     r"(?s)^((?:-+\w+=)?env\.(\w+)=)(.*)$|(?<![\w.-])(([A-Z][A-Z0-9_]*)=)('[^']*'|\"[^\"]*\"|[^\s,'\"]+)"
 )
-_SIZE = re.compile(r"\d{1,7}")
-"""What is a size, such as that of `--key-dim 64`, and no secret."""
 _ARGUMENT = re.compile(r"""(?<!\S)(--?([A-Za-z][\w-]*)(?:=|\s+))(?!-)('[^']*'|"[^"]*"|[^\s'"]+)""")
 _LONGEST_WORD = 300
 """Characters; a path may be this long, and nothing else that somebody means."""
@@ -78,8 +76,8 @@ def without_secrets(text: str) -> str:
 
 
 def _hidden(found: "re.Match[str]") -> str:
-    before, name, value = (group for group in found.groups() if group is not None)
-    return before + HIDDEN if names_secret(name) and not _SIZE.fullmatch(value) else found[0]
+    before, name, _ = (group for group in found.groups() if group is not None)
+    return before + HIDDEN if names_secret(name) else found[0]
 
 
 def plural(count: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from harness.visible import names_secret, without_secrets
         ('train.py --password "hush hush"', "train.py --password (set)"),
         ("--step=train.py --auth hush", "--step=train.py --auth (set)"),
         ("train.py --authorization Bearer:hush --passphrase hush", "train.py --authorization (set) --passphrase (set)"),
+        ("train.py --password 1234", "train.py --password (set)"),
         ("--export=HF_TOKEN='hush hush'", "--export=HF_TOKEN=(set)"),
         ("--export=ALL,HF_TOKEN=hush,OTHER=1 --wait=0", "--export=ALL,HF_TOKEN=(set),OTHER=1 --wait=0"),
     ],

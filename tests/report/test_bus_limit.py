@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis import summarise
+from harness.analysis import CellSummary, summarise
 from harness.analysis.collectives import collective_groups
 from harness.analysis.limits import BusLimit, bus_limit
 from harness.record import Run
@@ -15,6 +15,7 @@ from harness.record.limits import Limit, LimitsRecord
 from harness.report.figures import collective_figure
 from harness.report.page.report import page_of
 from harness.report.page.sections.base import PageSource
+from harness.spec.collective import CollectiveCell
 from tests.report.collectives import BETWEEN, RING, in_three_sizes
 from tests.report.quantities import run_of
 from tests.report.rooflines import known
@@ -24,6 +25,13 @@ def of_the_limit(made: Run, limits: LimitsRecord | None) -> set[str]:
     """What the picture on a run's page says of the limit."""
     source = PageSource(made.manifest, made.trials, summarise(made.manifest, made.trials), limits=limits)
     return set(re.findall(r"Dotted: at most [^<]*? can do\.", page_of(source)))
+
+
+def cells_of(cell: CollectiveCell, folder: Path) -> list[CellSummary]:
+    """Of a run of the cell in three sizes."""
+    made = run_of(in_three_sizes(cell), folder)
+    [group] = collective_groups(summarise(made.manifest, made.trials))
+    return [one.summary for one in group.figures]
 
 
 def test_beside_the_bandwidth_is_what_it_comes_to_at_most_where_that_was_measured(tmp_path: Path) -> None:
@@ -66,26 +74,19 @@ def test_the_limit_over_an_emulated_network_is_the_links_and_the_hosts_of_a_laun
     tmp_path: Path,
 ) -> None:
     over = BETWEEN.model_copy(update={"workers": 2, "replicas": 1, "network": "rate=1gbit"})
-    made = run_of(in_three_sizes(over), tmp_path)
-    [group] = collective_groups(summarise(made.manifest, made.trials))
-    cells = [one.summary for one in group.figures]
+    cells = cells_of(over, tmp_path)
     assert bus_limit(cells, known()) is None, "nobody measured the network"
     link = NetworkRecord(round_trip_s=1e-3, bandwidth_bits_per_s=9.6e8, congestion_control="bbr")
     measured = [replace(cell, trials=replace(cell.trials, network=link)) for cell in cells]
     assert bus_limit(measured, known()) == BusLimit("the network", 1.2e8)
-    [group] = collective_groups(
-        summarise((here := run_of(in_three_sizes(RING), tmp_path / "one")).manifest, here.trials)
-    )
-    assert bus_limit([one.summary for one in group.figures], known(), "slurm") is None
+    assert bus_limit(cells_of(RING, tmp_path / "one"), known(), "slurm") is None
 
 
 def test_between_the_processes_of_one_machine_it_is_what_one_sends_another_where_that_was_measured(
     tmp_path: Path,
 ) -> None:
     between = BETWEEN.model_copy(update={"workers": 2, "replicas": 1, "network": ""})
-    made = run_of(in_three_sizes(between), tmp_path)
-    [group] = collective_groups(summarise(made.manifest, made.trials))
-    cells = [one.summary for one in group.figures]
+    cells = cells_of(between, tmp_path)
     assert bus_limit(cells, known()) == BusLimit("memory", 2e10), "an earlier version measured no more"
     sent = Limit(
         quantity="between_processes", type="bytes", device="cpu", threads=2, rates=[4e9, 3e9], sizes=[1, 1],

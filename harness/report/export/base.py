@@ -2,14 +2,13 @@
 
 import contextlib
 import errno
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from harness.analysis import CellSummary, RunSummary
 from harness.errors import HarnessError, StorageError, UsageError
-from harness.files import lock_within, no_folder
+from harness.files import folder_held, no_folder
 from harness.record.files import OF_KERNEL, is_setting, replace_file
 from harness.record.own_files import is_own_file
 from harness.record.reading import Run
@@ -65,16 +64,10 @@ def alone_in(target: Path) -> Iterator[None]:
     _refuse_no_folder(target)
     with _told(target, "DIR"):
         target.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(target, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # of a file system without locks
-            if not lock_within(descriptor, PATIENCE_S):
-                raise StorageError(
-                    f"'{target}' is being written by another export for {PATIENCE_S:g} s; wait for its end"
-                )
+    with folder_held(target, PATIENCE_S) as free:
+        if not free:
+            raise StorageError(f"'{target}' is being written by another export for {PATIENCE_S:g} s; wait for its end")
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _refuse_no_folder(target: Path) -> None:

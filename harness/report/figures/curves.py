@@ -12,7 +12,6 @@ from harness.report.figures.panels import (
     LONGEST_LABEL,
     MOST_PANELS,
     Curve,
-    CurveLooks,
     Panel,
     Point,
     draw_panel,
@@ -21,7 +20,7 @@ from harness.report.figures.panels import (
     keys,
     left_out_words,
     looks_of,
-    top_of,
+    with_one_top,
 )
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
@@ -36,8 +35,6 @@ from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of
 
-MOST_APART = 4
-"""How many times as high as the lowest panel the highest may be where all have one axis."""
 CellValue = Callable[[CellSummary], Interval | None]
 
 
@@ -283,7 +280,7 @@ def _draw(
     shown = panels[:MOST_PANELS]
     looks = looks_of(shown)
     # a panel whose curves are all below those that have a look would be empty
-    shown = _with_one_top([panel for panel in shown if any(curve.label in looks for curve in panel.curves)], looks)
+    shown = with_one_top([panel for panel in shown if any(curve.label in looks for curve in panel.curves)], looks)
     entries = keys(
         looks,
         ideal=any(panel.ideal for panel in shown),
@@ -296,13 +293,6 @@ def _draw(
     caption += hollow_words(shown) + left_out_words(panels, looks, len(shown))
     rows = [*_rows(summary, panels), *_published_rows(overlay)]
     return panelled(drawn, entries, name, title, caption.strip(), rows, sources)
-
-
-def _with_one_top(panels: Sequence[Panel], looks: CurveLooks) -> list[Panel]:
-    """The panels, with one end of their value axes, so that they can be compared by eye; each with its own where the
-    lowest would be squeezed."""
-    tops = [top_of(panel, looks) for panel in panels]
-    return [replace(panel, top=max(tops)) if max(tops) <= MOST_APART * min(tops) else panel for panel in panels]
 
 
 def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[ExportRow]:

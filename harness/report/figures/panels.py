@@ -5,7 +5,7 @@ Curves are told apart three times over, by colour, marker and dash, so that they
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from textwrap import wrap
 
@@ -32,6 +32,8 @@ _Y_LABEL = 12.5
 """Points from the left edge to the label there."""
 _TITLE_LETTERS, _TITLE_LINE = 38, 0.058
 """Of a line of the title, and how high a line is as a share of the panel."""
+_MOST_APART = 4
+"""How many times as high as the lowest panel the highest may be where all have one axis."""
 _ABOVE_POINTS = 1.7
 """How many times the highest point of a panel its axis reaches at most for a limit that nothing comes near."""
 
@@ -221,6 +223,13 @@ def top_of(panel: Panel, looks: CurveLooks) -> float:
     values += [min(y, _ABOVE_POINTS * max(values, default=y)) for _, y in (*panel.ideal, *panel.bound)]
     top = 1.06 * max(values, default=1.0)
     return top + 0.04 * (top - panel.floor)
+
+
+def with_one_top(panels: Sequence[Panel], looks: CurveLooks) -> list[Panel]:
+    """The panels, with one end of their value axes, so that they can be compared by eye; each with its own where the
+    lowest would be squeezed."""
+    tops = [top_of(panel, looks) for panel in panels]
+    return [replace(panel, top=max(tops)) if max(tops) <= _MOST_APART * min(tops) else panel for panel in panels]
 
 
 def _set_axes(axes: Axes, panel: Panel, top: float, title: str, *, label_pt: float) -> None:

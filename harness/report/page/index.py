@@ -5,10 +5,8 @@ removed or copied in by hand, and the next index is right again.
 """
 
 import contextlib
-import fcntl
 import os
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.errors import StorageError
-from harness.files import opened
+from harness.files import folder_held, opened
 from harness.record.files import remove_unfinished, replace_file
 from harness.report.kinds import presentations
 from harness.report.page.templating import rendered
@@ -175,26 +173,10 @@ def _short(text: str) -> str:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the folder, so that of two writers the second sees the first one's page. Raises OSError, StorageError."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        deadline = time.monotonic() + _PATIENCE_S
-        while not _try_lock(descriptor):
-            if time.monotonic() > deadline:
-                raise StorageError(
-                    f"'{folder / INDEX_NAME}' is being written by another process for {_PATIENCE_S:g} s: "
-                    "the report itself is written, the index is not"
-                )
-            time.sleep(0.02)
+    with folder_held(folder, _PATIENCE_S) as free:
+        if not free:
+            raise StorageError(
+                f"'{folder / INDEX_NAME}' is being written by another process for {_PATIENCE_S:g} s: "
+                "the report itself is written, the index is not"
+            )
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks: the index is then whole, and right after the next report
-    return True

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from harness.analysis import Interval, Noise, WorkloadSummary
 from harness.analysis.estimates.verdict import Margins
-from harness.analysis.ops import OpGroup, judge_ops
+from harness.analysis.ops import judge_ops
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
 from harness.report.words.engines import processors_of_engines
@@ -54,21 +54,17 @@ def is_virtual(work: WorkloadSummary) -> bool:
 def _ops(work: WorkloadSummary, margins: Margins) -> Iterator[str]:
     """Where another op, or packing, is faster beyond the margin than the one that runs where none is chosen."""
     verdicts = judge_ops(work.ops, margins) if work.judged else {}
+    of_default = {cell.cell_id for cell in work.cells if cell.trials.cell.get("cross_device_op") == "auto"}
     faster = [
         f"{group.label}: {item.name} has {significant(100 * (item.relative.value - 1), 2)} % more throughput"
         for group in work.ops
+        if group.reference_id in of_default
         for item in group.results
-        if _is_default(work, group) and item.relative and item.cell_id in verdicts
+        if item.relative and item.cell_id in verdicts
         if verdicts[item.cell_id].verdict == "faster"
     ]
     if faster:
         yield f"The default op is not the fastest: {'; '.join(faster[:_NAMED])}{_more(len(faster))}."
-
-
-def _is_default(work: WorkloadSummary, group: OpGroup) -> bool:
-    """Whether the op that others are held against is the one that nobody chose."""
-    cells = {cell.cell_id: cell.trials.cell for cell in work.cells}
-    return group.reference_id is not None and cells[group.reference_id].get("cross_device_op") == "auto"
 
 
 def _more(count: int) -> str:

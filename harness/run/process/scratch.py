@@ -39,7 +39,7 @@ class Scratch:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         # not before it is locked: from now on, others remove it as soon as they get the lock
         try:
-            (self.path / MARK).write_text("\n".join(_own_hosts()), encoding="utf-8")
+            _mark(self.path)
         except OSError:
             self.close()
             raise
@@ -62,11 +62,15 @@ def _own_hosts() -> list[str]:
     return known if any(known) else [f"host {name}"]
 
 
+def _mark(folder: Path) -> None:
+    (folder / MARK).write_text("\n".join(_own_hosts()), encoding="utf-8")
+
+
 def _mark_what_is_left(folder: Path) -> None:
     """A folder in which a dying process still wrote is there yet, without its mark, and is to be removed later."""
     with contextlib.suppress(OSError):
         if folder.is_dir():
-            (folder / MARK).write_text("\n".join(_own_hosts()), encoding="utf-8")
+            _mark(folder)
 
 
 def _marked(place: Path) -> list[Path]:

@@ -32,15 +32,14 @@ class Sources:
         """What has been changed since, each once: the harness, a module or a script by its name."""
         found = []
         for name, (stamps, digest) in list(self._seen.items()):
-            try:
+            with contextlib.suppress(OSError):  # a folder that is being written anew: it is looked at again next time
                 now = _stamps(self._places[name])
-            except OSError:  # a folder that is being written anew: it is looked at again next time
-                continue
-            if now != stamps:  # to read what nobody has written would cost more
-                self._seen[name] = now, digest
-                if digest_of(self._places[name]) != digest:
+                # to read what nobody has written would cost more
+                if now != stamps and digest_of(self._places[name]) != digest:
                     found.append(name)
                     del self._seen[name]
+                elif now != stamps:
+                    self._seen[name] = now, digest
         return found
 
 

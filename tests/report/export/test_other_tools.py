@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import asv.benchmarks
 import asv.config
@@ -19,7 +18,6 @@ from harness import cli
 from harness.analysis import summarise
 from harness.errors import HarnessError, StorageError
 from harness.record.reading import load_manifest
-from harness.record.trial import TrialRecord
 from harness.report.export import exporters
 from harness.report.export.as_markdown import LARGEST
 from harness.report.export.base import alone_in, write_folder
@@ -28,9 +26,9 @@ from harness.spec.axes import TABLE
 from harness.spec.expand import expand
 from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
-from tests.comparisons import as_run, sweep_run
+from tests.comparisons import sweep_run
 from tests.report.export.runs import COMMIT, REFERENCE, ROOT, synthetic
-from tests.synthetic import default_cells, failed, make_cell, make_run
+from tests.synthetic import default_cells, make_cell
 
 
 @pytest.fixture(scope="module")
@@ -172,34 +170,6 @@ def test_statistics_of_pytest_benchmark_are_of_the_measured_windows(run: SimpleN
     assert first["stats"]["data"] == windows
     assert first["stats"]["rounds"] == len(windows)
     assert min(windows) == first["stats"]["min"]
-
-
-def test_junit_has_a_case_a_cell_which_fails_where_the_cell_is_lost_and_is_skipped_where_it_cannot_run() -> None:
-    endings = {
-        1: ("wrong_result", "the sum\x00 misses <2>"),
-        2: ("unsupported", "no NCCL"),
-        3: ("crashed", "signal 11"),
-    }
-    cells = [make_cell("none", data="tfrecord:a\x1bb*"), *(make_cell("mirrored", count) for count in endings)]
-
-    def ended(record: TrialRecord) -> TrialRecord:
-        ending = endings.get(record.cell.replicas) if record.cell.strategy == "mirrored" else None
-        return record if ending is None else failed(record, *ending)
-
-    made = as_run(*make_run(cells, blocks=2, faults=False, change=ended), "run", {})
-    suite = ElementTree.fromstring(exporters()["junit"].export(made, None) or "")
-    assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
-        "tests": "4",
-        "failures": "2",
-        "skipped": "1",
-    }
-    assert [case.get("name") for case in suite] == [cell.full_name.replace("\x1b", "\ufffd") for cell in cells]
-    assert [[(end.tag, end.get("message")) for end in case] for case in suite] == [
-        [],
-        [("failure", "wrong result: the sum\ufffd misses <2>")],
-        [("skipped", "not supported here: no NCCL")],
-        [("failure", "crashed: signal 11")],
-    ]
 
 
 @pytest.mark.parametrize(
