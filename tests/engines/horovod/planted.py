@@ -24,8 +24,8 @@ def planted_trainer(request: Request) -> Trainer:
     class PlantedTrainer(HorovodTrainer):
         def __init__(self, request: Request) -> None:
             super().__init__(request)
-            self._planted = self._cell.cross_device_op == SLOW_INPUT
-            if self._planted:
+            self._plant = self._cell.cross_device_op == SLOW_INPUT
+            if self._plant:
                 self._data.batches = late(self._data.batches)  # type: ignore[method-assign]
 
         @property
@@ -34,7 +34,7 @@ def planted_trainer(request: Request) -> Trainer:
             return "auto"
 
         def _without(self, name: str) -> Any:
-            return super()._without(FORWARD_BACKWARD if self._planted and name == NO_UPDATE else name)
+            return super()._without(FORWARD_BACKWARD if self._plant and name == NO_UPDATE else name)
 
     return PlantedTrainer(request)
 

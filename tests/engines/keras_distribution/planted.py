@@ -21,16 +21,16 @@ ROUNDS = 60
 
 class PlantedTrainer(KerasTrainer):
     def __init__(self, request: Request) -> None:
-        self._planted = request.training.cross_device_op
+        self._plant = request.training.cross_device_op
         super().__init__(request)
-        if self._planted == SLOW_INPUT:
+        if self._plant == SLOW_INPUT:
             self._data.batches = late(self._data.batches)
-        if self._planted == SLOW_UPDATE:
+        if self._plant == SLOW_UPDATE:
             optimizer = self._training.model.optimizer
             optimizer.stateless_apply = _lasting(optimizer.stateless_apply)
 
     def _without(self, name: str) -> Any:
-        lacks_more = self._planted == SLOW_INPUT and name == NO_UPDATE
+        lacks_more = self._plant == SLOW_INPUT and name == NO_UPDATE
         return super()._without(FORWARD_BACKWARD if lacks_more else name)
 
 

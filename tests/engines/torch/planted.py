@@ -28,10 +28,10 @@ def planted_trainer(request: Request) -> Trainer:
     class PlantedTrainer(TorchTrainer):
         def __init__(self, request: Request) -> None:
             super().__init__(request)
-            self._planted = self._cell.cross_device_op
-            if self._planted == SLOW_UPDATE:
+            self._plant = self._cell.cross_device_op
+            if self._plant == SLOW_UPDATE:
                 self._counted.optimizer.register_step_post_hook(lambda *_: time.sleep(PLANTED_S))
-            if self._planted == SLOW_INPUT:
+            if self._plant == SLOW_INPUT:
                 self._data.batches = late(self._data.batches)  # type: ignore[method-assign]
 
         @property
@@ -40,7 +40,7 @@ def planted_trainer(request: Request) -> Trainer:
             return "auto"
 
         def _without(self, name: str) -> Any:
-            lacks_more = self._planted == SLOW_INPUT and name == NO_UPDATE
+            lacks_more = self._plant == SLOW_INPUT and name == NO_UPDATE
             return super()._without(FORWARD_BACKWARD if lacks_more else name)
 
     return PlantedTrainer(request)
