@@ -113,16 +113,14 @@ def simulated_set(
 
 
 def with_limits(places: Sequence[Place], times: float) -> set[str]:
-    """The set by the same rule with limits `times` as long: a cell leaves it only where none below it is in."""
+    """The set by the same rule with limits `times` as long."""
     inside = {places[0].cell_id}
-    lowest = False
-    for place in reversed(places[1:]):
+    for place in places[1:]:
         against = place.against_best
         assert against is not None
         assert against.high is not None
         mean = math.log(against.value)
-        lowest = lowest or mean + times * (math.log(against.high) - mean) >= 0
-        if lowest:
+        if mean + times * (math.log(against.high) - mean) >= 0:
             inside.add(place.cell_id)
     return inside
 

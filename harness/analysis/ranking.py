@@ -7,8 +7,8 @@ is compared with it, and drops out when the best is ahead by more than the large
 by chance 1 time in 20: Hsu's comparison with the best, one-sided, by Dunnett's distribution of statistics that share
 the cell. So the cell that is truly fastest stays in with at least 95 % however many cells there are, and although the
 best was picked by its estimate. Variances are moderated (`estimates/layout.py`), but a cell that is noisier than the
-others drops out by its own alone. A cell stays in the set while one below it does that has an interval; one without
-stays by itself. What it keeps and what it costs is simulated in `benchmarks/goals/best.py`.
+others drops out by its own alone; so a noisy cell may stay in the set below one that is out. A cell without an
+interval stays. What the rule keeps and what it costs is simulated in `benchmarks/goals/best.py`.
 
 **Whether distributing pays.** Every cell with more than one replica is compared with the fastest
 no-strategy cell of the workload, on one device or on the whole machine, which is what one would otherwise
@@ -72,8 +72,7 @@ class Place:
     """Whether it belongs to the set that cannot be told apart from the best (the best does); None in a sweep that has
     not finished, of which nothing is judged."""
     trials_to_separate: int | None = None
-    """Of a cell that cannot be told apart from the best: trials a cell that would, see `trials_to_separate`, of it and
-    of those below it in the set that have an interval."""
+    """Of a cell that cannot be told apart from the best: trials a cell that would, see the function."""
 
     @property
     def compared(self) -> bool:
@@ -121,33 +120,21 @@ def rank(cell_ids: Iterable[str], layout: Layout, judged: bool = True) -> tuple[
     Unless `judged` no cell is in or out of the set: nothing is decided of a sweep that has not finished.
     """
     ordered = sorted(cell_ids, key=lambda cell_id: (-layout.mean(cell_id), cell_id))
-    places: list[Place] = []
-    lowest: Place | None = None
-    for position in range(len(ordered), 1, -1):
-        place = _place(position, ordered, layout, lowest)
-        # of one good trial nothing is known: such a cell says nothing of those above it
-        lowest = place if place.with_best and place.compared else lowest
-        places.append(place)
     best = [Place(1, cell_id, None, True) for cell_id in ordered[:1]]
-    found = (*best, *reversed(places))
+    found = (*best, *(_place(position, ordered, layout) for position in range(2, len(ordered) + 1)))
     return found if judged else tuple(replace(place, with_best=None, trials_to_separate=None) for place in found)
 
 
-def _place(position: int, ordered: Sequence[str], layout: Layout, lowest: Place | None) -> Place:
-    """`lowest` is the next one below it that was compared and is in the set, without which it does not leave it."""
+def _place(position: int, ordered: Sequence[str], layout: Layout) -> Place:
     own, others = ordered[position - 1], [*ordered[: position - 1], *ordered[position:]]
     ratio = layout.ratio(own, ordered[0], to_best=True)
     limit = critical_value(ratio, len(others), layout.correlation(own, others), CONFIDENCE)
     # each end by itself holds with 95 %, so that both together do with 90 %
     against = ratio.reaching(limit, limit, 2 * CONFIDENCE - 1, "Dunnett" if len(others) > 1 else None)
     # no interval, no difference: with one trial each nothing can be told apart
-    if lowest is None and against.high is not None and against.high < 1:
+    if against.high is not None and against.high < 1:
         return Place(position, own, against, False)
-    needed = trials_to_separate(ratio, limit)
-    if lowest is not None:
-        below = lowest.trials_to_separate
-        needed = None if needed is None or below is None else max(needed, below)
-    return Place(position, own, against, True, needed)
+    return Place(position, own, against, True, trials_to_separate(ratio, limit))
 
 
 def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout, judged: bool = True) -> Answer:

@@ -64,22 +64,16 @@ def test_a_cell_of_one_good_trial_that_met_no_other_keeps_none_above_it_in_the_s
     assert work.answer.simplest_id == work.answer.best_id, "it is not recommended either"
 
 
-def test_below_a_cell_of_one_good_trial_a_tie_of_several_still_keeps_those_above_it() -> None:
+def test_a_noisy_cell_that_may_be_the_fastest_keeps_no_clearly_slower_one_above_it_in_the_set() -> None:
     cells = [make_cell("mirrored", 2, batch) for batch in (512, 256, 128, 64)]
 
-    def lost(record: TrialRecord) -> TrialRecord:
-        place = cells.index(record.cell)
-        noisy = scaled(record, (0.3, 3.0, 0.5, 2.0)[record.block]) if place == 3 else record
-        good = place != 2 or record.block == 0
-        return one_by_one(noisy if good else failed(record, "crashed", "died"))
+    def noisy(record: TrialRecord) -> TrialRecord:
+        last = record.cell == cells[3]
+        return one_by_one(scaled(record, (0.3, 3.0, 0.5, 2.0)[record.block]) if last else record)
 
-    work = summarise(*make_run(cells, drift=0.004, faults=False, change=lost)).workloads[0]
+    work = summarise(*make_run(cells, drift=0.004, faults=False, change=noisy)).workloads[0]
     assert [cell.cell_id for cell in work.ranking] == [cell.cell_id for cell in cells]
-    assert all(cell.place is not None and cell.place.with_best for cell in work.ranking)
-    second = work.ranking[1].place
-    assert second is not None
-    assert second.against_best is not None
-    assert (second.against_best.high or 1) < 1, "it would be out by its own interval"
+    assert [cell.place is not None and cell.place.with_best for cell in work.ranking] == [True, False, False, True]
 
 
 def test_groups_that_memory_made_are_compared_through_their_base() -> None:

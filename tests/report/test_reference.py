@@ -65,14 +65,14 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "52f5c4eb238a9227",
+    "cells": "e31d9b455f5b98ad",
     "csv": "d3bd23afa63e2113",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "569c9dab361b1c07",
+    "json": "23048f7d77483967",
     "junit": "cfd31d24b48ada12",
-    "markdown": "8a7a96566240e365",
-    "pytest-benchmark": "9aa13ce8496a35a6",
+    "markdown": "0d25aabfe3d35f90",
+    "pytest-benchmark": "c70153ba1bfe5d54",
     "windows": "eb25ef44a5f39396",
 }
 

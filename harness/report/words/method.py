@@ -149,7 +149,7 @@ def _decisions(summary: RunSummary) -> tuple[Method, ...]:
         Method(
             "Order, and cells that cannot be told apart from the fastest",
             "Ordered by ln X = cell + group (least squares), which takes out the machine's drift. A cell is told apart "
-            "when it and all below it lie below the fastest with their whole intervals (those that have one): Hsu's "
+            "when it lies below the fastest with its whole interval: Hsu's "
             "comparison with the best, by Dunnett's one-sided 95 % limit for k − 1 comparisons and moderated variances "
             "(Smyth), of a noisier cell its own (Grubbs). The truly fastest cell is among those that are marked 95 "
             "times in 100 (simulated 94.5 or more; 94 or more where it alone scatters three times as much as the "
