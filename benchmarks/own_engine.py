@@ -145,7 +145,7 @@ class Means:
     def catalogue(self) -> Catalogue:
         """The names of every axis; `none` is the base that speed-ups are of."""
         return Catalogue(
-            devices={"thread": DeviceTraits("thread", "the thread that the trial has")},
+            devices={"thread": DeviceTraits("thread", "the thread that the trial has", on_processors=True)},
             strategies={
                 "none": StrategyTraits("none", "one turn", max_replicas=1),
                 "turns": StrategyTraits("turns", "a turn a replica"),

@@ -103,6 +103,8 @@ class CellTrials:
     shared: bool
     resources: Resources
     """What the first trial that got its devices ran on."""
+    on_processors: bool
+    """Whether its devices are processors of a host, so that processor time is all of their computing."""
     network: NetworkRecord | None = None
     """What the emulated network turned out to be: medians over the trials that have one."""
     all_cores: int = 0
@@ -148,6 +150,7 @@ def read_cell(
     cell: Cell,
     trials: Sequence[TrialRecord],
     planned: int,
+    on_processors: bool,
     pilot_blocks: int | None = None,
     cores: object = None,
     trend: float | None = None,
@@ -181,8 +184,9 @@ def read_cell(
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),
         resources=resources[0] if resources else Resources(),
+        on_processors=on_processors,
         network=_network(trials),
-        all_cores=_all_cores(cell, resources, cores),
+        all_cores=_all_cores(resources, cores) if cell.is_base and on_processors else 0,
         gpus=gpu_windows(measured),
         again=again,
     )
@@ -194,11 +198,9 @@ def _fixed(trials: Sequence[TrialRecord]) -> tuple[float, float] | tuple[None, N
     return (statistics.median(each), statistics.median(each[1:] or each)) if each else (None, None)
 
 
-def _all_cores(cell: Cell, resources: Sequence[Resources], cores: object) -> int:
+def _all_cores(resources: Sequence[Resources], cores: object) -> int:
     """`cores` where one process had them all; a record from before threads were recorded has 0."""
-    if not isinstance(cores, int) or not resources or not cell.is_base or cell.shape.device != "virtual-cpu":
-        return 0
-    return cores if resources[0].intra_op_threads >= cores else 0
+    return cores if isinstance(cores, int) and resources and resources[0].intra_op_threads >= cores else 0
 
 
 def status_of(counts: Mapping[Status, int]) -> CellStatus:

@@ -69,8 +69,8 @@ class CollectiveGroup:
     @property
     def shares_memory(self) -> bool:
         """Whether replicas of TensorFlow's are all of one process on the processor."""
-        of_one = (one.cell for one in self.figures if one.cell.shape.workers == 1)
-        return ("virtual-cpu", ENGINE) in {(cell.device, cell.get("engine")) for cell in of_one}
+        of_one = (one for one in self.figures if one.cell.shape.workers == 1)
+        return any(one.summary.trials.on_processors and one.cell.get("engine") == ENGINE for one in of_one)
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:

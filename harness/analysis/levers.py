@@ -162,7 +162,7 @@ def _more_ahead(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
 
 
 def _more_on_device(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
-    own_memory = catalogue.devices[cell.device].cores is None
+    own_memory = not catalogue.devices[cell.device].on_processors
     if own_memory and FETCHING.are(catalogue.strategies[cell.strategy]) and cell.device_prefetch < MORE_ON_DEVICE:
         yield f"device_prefetch={MORE_ON_DEVICE}"
 
@@ -180,7 +180,7 @@ def _plain(cell: TrainingCell, catalogue: Catalogue) -> bool:
 def _other_ops(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     for name, op in catalogue.cross_device_ops.items() if _plain(cell, catalogue) else ():
         taken = op.strategies is None or cell.strategy in op.strategies
-        between_cards = op.past_networks and catalogue.devices[cell.device].cores is not None
+        between_cards = op.past_networks and catalogue.devices[cell.device].on_processors
         if name != cell.cross_device_op and taken and not between_cards:
             yield f"cross_device_op={name}"
 

@@ -170,7 +170,14 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
     cores, found = manifest.facts.get("cpu.usable_cores"), trends_of(records)
     read = [
         read_cell(
-            cell, by_cell[cell_id], planned[cell_id], pilot_blocks, cores, trend_of(found, cell_id), again[cell_id]
+            cell,
+            by_cell[cell_id],
+            planned[cell_id],
+            manifest.computes_on_processors(cell),
+            pilot_blocks,
+            cores,
+            trend_of(found, cell_id),
+            again[cell_id],
         )
         for cell_id, cell in cells.items()
     ]

@@ -16,6 +16,7 @@ from harness.record.kind import RECORDS_NAME, Kind, Undertaking
 from harness.record.model import RecordModel
 from harness.record.trial import Plant
 from harness.spec.axes import MOST
+from harness.spec.catalogue import VIRTUAL_CPU
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 
@@ -268,6 +269,9 @@ class RunManifest(RecordModel):
     harness_version: str
     sweep: Sweep
     cells: list[Cell]
+    on_processors: list[str] | None = None
+    """Device kinds of the cells that are the processors of a host, as their engines say. None where that was not
+    recorded: `virtual-cpu` alone is."""
     base_cell_ids: list[str] = []
     """Cells measured only because others are compared with them."""
     left_out: list[LeftOutRecord] = []
@@ -294,6 +298,10 @@ class RunManifest(RecordModel):
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """Of what measured: the machine, or the hosts elsewhere together (`harness.record.hosts`)."""
         return together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
+
+    def computes_on_processors(self, cell: Cell) -> bool:
+        """Whether the devices of `cell` are processors of its host, and not accelerators."""
+        return cell.shape.device in ((VIRTUAL_CPU,) if self.on_processors is None else self.on_processors)
 
     @property
     def what(self) -> What:
@@ -322,7 +330,7 @@ class RunManifest(RecordModel):
     def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Runs of the kinds that there have always been are written as they always were."""
         values: dict[str, Any] = plain(self)
-        for later in ("explain", "extension"):
+        for later in ("on_processors", "explain", "extension"):
             if getattr(self, later) is None:
                 values.pop(later, None)
         return values

@@ -11,7 +11,7 @@ from harness.run.network import available, loopback_available
 from harness.run.process.zygote import Zygote
 from harness.run.turns.single import live_through, single, single_task
 from harness.spec.axes import NO_STRATEGY
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits
+from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, CrossDeviceOpTraits
 from harness.spec.cell import TrainingCell
 
 LIMIT_S = 60.0
@@ -38,7 +38,7 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
             if finding.reason is None:
                 working.append(finding.name)
             yield finding
-        device = next((name for name in ("gpu", "virtual-cpu") if name in working), "virtual-cpu")
+        device = next((name for name in ("gpu", VIRTUAL_CPU) if name in working), VIRTUAL_CPU)
         for name, traits in catalogue.strategies.items():
             if traits.multi_worker:
                 cell = _cluster(name, ps=1 if traits.parameter_servers else 0)
@@ -48,7 +48,7 @@ def examine(catalogue: Catalogue) -> Iterator[Finding]:
                 yield dataclasses.replace(first[name], kind="strategy")
                 continue
             kind = name if name in working else device
-            replicas = 2 if traits.takes_cross_device_op and device == "virtual-cpu" else 1
+            replicas = 2 if traits.takes_cross_device_op and catalogue.devices[device].on_processors else 1
             yield _try(zygote, "strategy", name, probe_cell(kind, name, replicas, "auto"))
         for op in catalogue.cross_device_ops.values():
             yield from _try_op(zygote, op, device, catalogue)
@@ -122,7 +122,7 @@ def _try(zygote: Zygote, kind: str, name: str, cell: TrainingCell) -> Finding:
     return Finding(kind, name, trial.status or "crashed", None if trial.status == "ok" else trial.reason)
 
 
-def _cluster(strategy: str, op: str = "auto", device: str = "virtual-cpu", ps: int = 0) -> TrainingCell:
+def _cluster(strategy: str, op: str = "auto", device: str = VIRTUAL_CPU, ps: int = 0) -> TrainingCell:
     """Two workers of one replica each; with servers an update is one worker's."""
     shape = {"workers": 2, "ps": ps, "global_batch_size": 1 if ps else 2}
     return probe_cell(device, strategy, 1, op).model_copy(update=shape)

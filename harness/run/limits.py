@@ -13,6 +13,7 @@ from harness.run.doctor import probe_cell, probe_request
 from harness.run.process.zygote import Zygote
 from harness.run.turns.single import single_task
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
+from harness.spec.catalogue import VIRTUAL_CPU
 from harness.version import __version__
 
 BUDGET_S = 28.0
@@ -35,20 +36,17 @@ class MeasuredPlace:
     device: str
     threads: int
     replicas: int = 1
+    on_processor: bool = False
+    """Whether its threads compute themselves."""
     reason: str | None = None
     taken: list[list[ProcessLimit]] = field(default_factory=list)
     """What each process came to."""
-
-    @property
-    def on_processor(self) -> bool:
-        """Whether its threads compute themselves."""
-        return self.device == "virtual-cpu"
 
 
 def places_here() -> list[MeasuredPlace]:
     """One thread, which is what a replica on virtual-cpu has; every core; one GPU; two GPUs."""
     cores = usable_cores()
-    processors = [MeasuredPlace("virtual-cpu", threads) for threads in dict.fromkeys((1, cores))]
+    processors = [MeasuredPlace(VIRTUAL_CPU, threads, on_processor=True) for threads in dict.fromkeys((1, cores))]
     return [*processors, MeasuredPlace("gpu", cores, replicas=1), MeasuredPlace("gpu", cores, replicas=2)]
 
 

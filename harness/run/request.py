@@ -55,7 +55,8 @@ def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:
     own = cell.get("intra_op_threads")
     threads = sweep.asked("intra_op_threads")
     of_run = threads[0] if len(threads) == 1 else 0
-    return int(own or of_run or (1 if cell.shape.device == "virtual-cpu" else 0))
+    device = catalogue_of(engine_for(cell, sweep)).devices.get(cell.shape.device)
+    return int(own or of_run or (1 if device is not None and device.cores is not None else 0))
 
 
 def engine_for(cell: Cell, sweep: Sweep) -> str:

@@ -23,9 +23,12 @@ from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
 from harness.run.progress.base import Listener, say_line
-from harness.run.request import data_dir_of
+from harness.run.request import data_dir_of, engine_for
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
+from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
+from harness.trial.engines import devices_of
 from harness.version import __version__
 from harness.visible import without_secrets
 
@@ -35,14 +38,20 @@ REVISION = "git.revision"
 _Listener = TypeVar("_Listener", bound=Listener)
 
 
-def new_manifest(name: str, command: Sequence[str], **rest: Any) -> RunManifest:
-    """The manifest of a run that begins now, on this machine; `rest` is what it sets out to do."""
-    found = facts()
+def new_manifest(
+    name: str, command: Sequence[str], sweep: Sweep, cells: Sequence[Cell] = (), **rest: Any
+) -> RunManifest:
+    """The manifest of a run that begins now, on this machine; `rest` is what else it sets out to do."""
+    found, devices = facts(), devices_of(dict.fromkeys(engine_for(cell, sweep) for cell in cells))
+    kinds = sorted({cell.shape.device for cell in cells} & devices.keys())
     return RunManifest(
         run_id=new_run_id(name),
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         command=[without_secrets(argument) for argument in command],
         harness_version=__version__,
+        sweep=sweep,
+        cells=list(cells),
+        on_processors=[kind for kind in kinds if devices[kind].on_processors],
         machine=Machine(facts=found, warnings=warnings(found)),
         **rest,
     )

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness import registry
 from harness.spec import calls
+from harness.spec.catalogue import VIRTUAL_CPU
 from harness.spec.entry import Asked, Axis, Spelling, Takers, entries, in_the_head, left_out
 from harness.spec.mesh import Mesh
 from harness.spec.mesh import split_values as split_meshes
@@ -123,9 +124,9 @@ class Axes(BaseModel):
 
     device: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
-        help="device kinds: {names}", asked=("virtual-cpu",), choices="devices", depth=0,
+        help="device kinds: {names}", asked=(VIRTUAL_CPU,), choices="devices", depth=0,
         apart="another kind of device is another machine", later=False, label=left_out, always=True,
-        tried=("virtual-cpu", "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
+        tried=(VIRTUAL_CPU, "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
     )]
     strategy: Annotated[str, Axis(
         works=COLLECTIVES,

@@ -14,6 +14,8 @@ from harness.errors import UsageError
 from harness.spec import calls
 
 PackingKind = Literal["num_packs", "bytes_per_pack"]
+VIRTUAL_CPU = "virtual-cpu"
+"""The device kind of a spec that names none."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,16 @@ class DeviceTraits:
 
     name: str
     summary: str
+    on_processors: bool = False
+    """Whether it is the processors of a host, shared with what else runs there; else it is an accelerator."""
     live_trials: int | None = None
     """Trials that may be alive at once; None is as many as fit memory. Of 1 no more may be asked for."""
     cores: int | None = None
     """Cores that one process without a strategy could compute on, where one device is fewer; None where it is all."""
     past_networks: bool = False
     """Whether processes of one host exchange past its network by any op, so that an emulated one carries nothing."""
+    parts_of: str = ""
+    """The kind one of whose devices it is split from: one of it alone is one of those. Empty of what is not split."""
     taken_by_import: bool = False
     """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
 

@@ -329,7 +329,7 @@ def _misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
 def _past_networks(catalogue: Catalogue, at: DistributedCell) -> bool:
     """Whether an emulated network would carry nothing of the combination's reductions."""
     op, device = catalogue.cross_device_ops.get(at.cross_device_op), catalogue.devices[at.device]
-    return device.past_networks or (op is not None and op.past_networks and device.cores is None)
+    return device.past_networks or (op is not None and op.past_networks and not device.on_processors)
 
 
 def _packings(sweep: Sweep, catalogue: Catalogue, at: DistributedCell) -> tuple[list[str], list[LeftOut]]:

@@ -306,7 +306,7 @@ class NumpyEngine:
     def catalogue(self) -> Catalogue:
         """One way to train, with and without threads."""
         return Catalogue(
-            devices={"core": DeviceTraits("core", "the processor, as threads find it")},
+            devices={"core": DeviceTraits("core", "the processor, as threads find it", on_processors=True)},
             strategies={
                 "none": StrategyTraits("none", "one thread", max_replicas=1),
                 "threads": StrategyTraits("threads", "a thread a replica", collectives=True),

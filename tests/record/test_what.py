@@ -1,5 +1,6 @@
 """What a run set out to do: one of a union in memory, and on disk what it always was."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -11,8 +12,10 @@ from harness.errors import UsageError
 from harness.record import RunManifest
 from harness.record.imported import ImportedRecord
 from harness.record.manifest import ComparisonRecord, ExtensionPlan, SweepPlan
+from harness.registry import registered
+from harness.trial.engines import catalogue_of
 from tests.comparisons import ab_run
-from tests.record.examples import manifest
+from tests.record.examples import cell, manifest
 
 ROOT = Path(__file__).parents[2]
 PARTS = re.compile(r"manifest(\([^)]*\))?\.(comparison|validation|faults|imported|extension)\b")
@@ -58,3 +61,40 @@ def test_nothing_but_the_manifest_itself_asks_which_of_its_parts_is_set() -> Non
         if PARTS.search(line) and "import " not in line and path.name != "manifest.py"
     ]
     assert asked == []
+
+
+def test_a_run_keeps_which_device_kinds_are_processors_and_of_one_without_that_virtual_cpu_is() -> None:
+    made = manifest(on_processors=["whole-cpu"])
+    assert RunManifest.model_validate_json(made.model_dump_json()).on_processors == ["whole-cpu"]
+    kinds = [cell(device=kind) for kind in ("whole-cpu", "virtual-cpu", "gpu")]
+    assert [made.computes_on_processors(of) for of in kinds] == [True, False, False]
+    assert "on_processors" not in json.loads(manifest().model_dump_json())
+    assert [manifest().computes_on_processors(of) for of in kinds] == [False, True, False]
+
+
+OF_OTHER_THINGS = {
+    "harness/report/limits.py": "where a limit was measured, which is no device kind",
+    "harness/run/prove/acceptance.py": "TensorFloat-32 is asked of NVIDIA's cards",
+    "harness/run/prove/cells.py": "a model without room is asked of a card",
+}
+
+
+def device_kinds_compared(text: str) -> bool:
+    """Whether code compares with the name of a device kind of the house, or with a constant for one."""
+    engines = [*registered("harness.engines", "ENGINE")]
+    names = {f"'{kind}'" for engine in engines for kind in catalogue_of(engine).devices} | {"VIRTUAL_CPU", "GPU"}
+    compared = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Compare))
+    parts = (part for node in compared for part in ast.walk(node) if isinstance(part, ast.Name | ast.Constant))
+    return any(ast.unparse(part) in names for part in parts)
+
+
+def test_nothing_but_the_manifest_of_an_earlier_run_tells_device_kinds_by_their_names() -> None:
+    assert device_kinds_compared('cell.shape.device == "virtual-cpu"')
+    assert device_kinds_compared('"gpu" in {kind for kind in kinds}')
+    files = {path: path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "harness").rglob("*.py"))}
+    found = {
+        name
+        for path, name in files.items()
+        if not name.startswith("harness/engines/") and device_kinds_compared(path.read_text(encoding="utf-8"))
+    }
+    assert found == {"harness/record/manifest.py", *OF_OTHER_THINGS}

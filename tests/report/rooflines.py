@@ -25,9 +25,14 @@ def counted(trial: TrialRecord, physical: int = 8, **work: Any) -> TrialRecord:
     return trial.model_copy(update={"executed": executed, "resources": resources})
 
 
-def run(**changes: Any) -> tuple[RunManifest, list[TrialRecord]]:
-    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("mirrored", 8)]
+def run(
+    device: str = "virtual-cpu", on_processors: list[str] | None = None, **changes: Any
+) -> tuple[RunManifest, list[TrialRecord]]:
+    shapes = (("none", 1), ("mirrored", 2), ("mirrored", 8))
     made: tuple[RunManifest, list[TrialRecord]] = make_run(
-        cells, faults=False, change=lambda trial: counted(trial, **changes)
+        [make_cell(*of, device=device) for of in shapes],
+        faults=False,
+        change=lambda trial: counted(trial, **changes),
+        on_processors=on_processors,
     )
     return made

@@ -68,6 +68,13 @@ def test_a_cell_is_held_against_as_many_threads_as_it_keeps_busy() -> None:
     assert (all_of_them.place, all_of_them.compute, all_of_them.memory) == ("8 threads", 4e11, 6e10)
 
 
+def test_whether_devices_are_processors_is_as_the_run_says_and_not_as_their_kind_is_called() -> None:
+    whole = [rate.roof.place for rate in rates(device="whole-cpu", on_processors=["whole-cpu"]) if rate.roof]
+    assert whole == ["1 thread", "2 threads", "8 threads"]
+    summary = summarise(*run(device="whole-cpu", on_processors=[]))
+    assert not any(cell.trials.on_processors for cell in summary.cells)
+
+
 def test_replicas_that_share_a_processor_have_the_limit_of_what_there_is() -> None:
     assert {rate.roof.place for rate in rates(physical=1) if rate.roof} == {"1 thread"}
 

@@ -1,6 +1,7 @@
 """`doctor --prove`: what each question makes of what it saw, and the whole of it on TensorFlow and virtual CPUs."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from harness.run.progress.base import Quiet
 from harness.run.prove import cells, questions
 from harness.run.prove.acceptance import prove
 from harness.run.prove.questions import PAIRS, SHORTS, Answered
+from harness.spec.catalogue import DeviceTraits
 from harness.trial.engines import catalogue_of
 from tests.preloaded import handed_in
 from tests.record.examples import cell, failed_trial, manifest, trial
@@ -188,6 +190,14 @@ def test_logical_gpus_have_but_for_base_cases_no_cell_that_the_real_one_has() ->
     assert {one.get("strategy") for one in logical if one.shape.replicas == 1} == {"none"}
     assert {one.get("strategy") for one in logical if one.shape.replicas == 2} == {"mirrored", "central_storage"}
     assert {one.get("precision") for one in logical} == {"float32", "mixed_bfloat16", "mixed_float16"}
+
+
+def test_a_kind_of_device_that_somebody_adds_has_the_cells_of_one() -> None:
+    catalogue = catalogue_of()
+    added = DeviceTraits("whole-cpu", "", on_processors=True)
+    known = replace(catalogue, devices={**catalogue.devices, added.name: added})
+    asked = cells.acceptance(known, [added.name]).cells
+    assert {(one.get("strategy"), one.shape.replicas) for one in asked} == {("none", 1), ("one_device", 1)}
 
 
 def test_a_right_cell_shows_how_right_it_is_and_what_reduced_it_and_another_its_reason() -> None:

@@ -1,13 +1,19 @@
 """What the parent adds to a cell before a trial of it is asked for."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
-from harness.run.request import asked_matrix, data_dir_of
+from harness.run import request
+from harness.run.request import asked_matrix, data_dir_of, request_for
+from harness.run.runner import new_manifest
+from harness.spec.catalogue import DeviceTraits
 from harness.spec.sweep import Sweep
+from harness.trial.engines import catalogue_of
+from tests.record.examples import cell
 
 
 def test_the_folder_of_data_follows_the_xdg_convention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -49,3 +55,20 @@ def test_a_data_set_that_lies_prepared_need_not_be_known(tmp_path: Path) -> None
 def test_what_data_sets_other_hosts_have_is_not_asked_here(tmp_path: Path) -> None:
     sweep = Sweep(strategy=["none"], data=["tfds:of_theirs"], data_dir=str(tmp_path), launcher="attach")
     assert {cell.data_set for cell in asked_matrix(sweep).cells} == {"tfds:of_theirs"}
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(None, 0), (4, 1)])
+def test_a_device_of_fewer_cores_than_a_process_could_have_has_one_thread_whatever_its_kind_is_called(
+    cores: int | None, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = DeviceTraits("some-cpu", "", on_processors=True, cores=cores)
+    known = replace(catalogue_of(), devices={"some-cpu": kind})
+    monkeypatch.setattr(request, "catalogue_of", lambda _: known)
+    assert request_for(cell(device="some-cpu"), Sweep(), Path()).intra_op_threads == threads
+
+
+def test_a_manifest_keeps_which_of_its_device_kinds_their_engines_call_processors() -> None:
+    own = "benchmarks.own_engine:Means"
+    cells = [cell(device="thread", engine=own), cell(device="virtual-cpu"), cell(device="gpu")]
+    made = new_manifest("made", [], Sweep(engine=["tensorflow", own]), cells)
+    assert made.on_processors == ["thread", "virtual-cpu"]

@@ -321,7 +321,7 @@ def test_no_strategy_on_all_cores_is_measured_once_though_the_threads_are_asked_
 
 def test_an_op_whose_accelerators_exchange_past_a_network_is_left_out_with_one_on_them_and_not_on_processors() -> None:
     ops = {**CATALOGUE.cross_device_ops, "nccl": CrossDeviceOpTraits("nccl", "", past_networks=True)}
-    devices = {**CATALOGUE.devices, "virtual-cpu": DeviceTraits("virtual-cpu", "", cores=1)}
+    devices = {**CATALOGUE.devices, "virtual-cpu": DeviceTraits("virtual-cpu", "", on_processors=True)}
     asked = Sweep(
         device=["virtual-cpu", "gpu"],
         strategy=["workers"],

@@ -174,6 +174,7 @@ def _published(figure: PublishedFigure, cell: PublishedCell) -> CellTrials:
         physical_devices=1,
         shared=False,
         resources=Resources(),
+        on_processors=False,
     )
 
 

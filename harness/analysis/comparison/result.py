@@ -41,7 +41,7 @@ class Row:
     @property
     def on_processors(self) -> bool:
         """Whether both sides computed on processors, so that processor time is all of their computing."""
-        return all(side.cell.get("device") == "virtual-cpu" for side in (self.a, self.b))
+        return self.a.on_processors and self.b.on_processors
 
 
 @dataclass(frozen=True, kw_only=True)

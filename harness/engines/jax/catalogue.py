@@ -1,8 +1,8 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
 from harness.engines.jax.loops import loops
-from harness.spec.catalogue import Catalogue, DeviceTraits, StrategyTraits
-from harness.trial.same_work.catalogue import GPU, NONE, VIRTUAL_CPU, WITHOUT_BARRIER, catalogue_of
+from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, DeviceTraits, StrategyTraits
+from harness.trial.same_work.catalogue import GPU, NONE, WITHOUT_BARRIER, catalogue_of
 
 CARDS = DeviceTraits(GPU, "physical GPUs of one process", live_trials=4)
 

@@ -1,8 +1,8 @@
 """Every name that a spec may use with keras.distribution, for the parent: importing this imports no Keras."""
 
 from harness.engines.keras_distribution.loops import loops
-from harness.spec.catalogue import Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, VIRTUAL_CPU, WITHOUT_BARRIER, catalogue_of
+from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, StrategyTraits
+from harness.trial.same_work.catalogue import NONE, WITHOUT_BARRIER, catalogue_of
 
 
 def load_catalogue() -> Catalogue:

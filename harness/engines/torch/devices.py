@@ -12,7 +12,8 @@ from harness.environment.gpu import not_found
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import TF32, Executed, Resources
-from harness.trial.same_work.catalogue import GPU, VIRTUAL_CPU
+from harness.spec.catalogue import VIRTUAL_CPU
+from harness.trial.same_work.catalogue import GPU
 from harness.trial.same_work.reference import FLOAT32
 from harness.trial.same_work.trainer import of_this_process
 

@@ -52,7 +52,7 @@ def _set_up_at_once(arms: Sequence[Arm]) -> int:
     """
     devices = catalogue_of(arms[0].zygote.engine).devices
     of_arms = [devices.get(arm.request.cell.shape.device) for arm in arms]
-    return 1 if any(traits is not None and traits.cores is None for traits in of_arms) else len(arms)
+    return 1 if any(traits is not None and not traits.on_processors for traits in of_arms) else len(arms)
 
 
 @dataclass

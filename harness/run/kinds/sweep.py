@@ -175,7 +175,7 @@ class SweepRun(TrialRun):
         """
         devices = devices_of(self.sweep.asked("engine"))
         shapes = [trial.cell.shape for trial in trials]
-        of_cores = all(shape.device in devices and devices[shape.device].cores for shape in shapes)
+        of_cores = all(shape.device in devices and devices[shape.device].on_processors for shape in shapes)
         alone = not of_cores or any(shape.workers + shape.servers > 1 for shape in shapes)
         together = 1 if alone else min(MOST_TOGETHER, usable_cores())
         rules = TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)), together)
@@ -282,9 +282,9 @@ def first_plan(sweep: Sweep, cells: Sequence[Cell]) -> PlanRecord:
 def expected(sweep: Sweep, cells: Sequence[Cell]) -> Estimate:
     """How long it will take."""
     whole = estimate(sweep, cells, must_import_in_trials(cells, DEFAULT))
-    cores = {name: traits.cores for name, traits in devices_of(sweep.asked("engine")).items()}
-    devices = sorted({cell.shape.device for cell in cells})
-    starts = [f"starting on {device}" for device in devices if cores.get(device, 1) is None]
+    kinds = devices_of(sweep.asked("engine"))
+    devices = sorted({cell.shape.device for cell in cells} & kinds.keys())
+    starts = [f"starting on {device}" for device in devices if not kinds[device].on_processors]
     return replace(whole, unknown=" and ".join(filter(None, (*starts, whole.unknown))))
 
 

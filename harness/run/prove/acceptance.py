@@ -79,9 +79,9 @@ def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogu
     """What the run says of its cells, then what living trials say of each kind of device, then launchers."""
     yield from cells.proofs_of(run, catalogue)
     yield from cells.out_of_memory(run, catalogue)
-    own = {name for name, traits in catalogue.devices.items() if not traits.cores}  # devices that are not the host's
+    own = {name for name, traits in catalogue.devices.items() if not traits.on_processors}
     yield from map(questions.copies, (one for one in run.trials if one.trace and one.cell.shape.device in own))
-    for device in [kind for kind in working if kind in cells.REAL]:
+    for device in [kind for kind in working if not catalogue.devices[kind].parts_of]:
         alone, mirrored = (_one(matrix.cells, device, *of) for of in ((NO_STRATEGY, 1), (USUAL_STRATEGY, 2)))
         with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
             yield from _of_living(zygote, *(_busy(cell, catalogue) for cell in (alone, mirrored)))
@@ -111,7 +111,7 @@ def _of_living(zygote: Zygote, alone: Cell | None, mirrored: Cell | None) -> Ite
 def _busy(cell: Cell | None, catalogue: Catalogue) -> Cell | None:
     """The same cell with steps that keep an accelerator busy for longer than the host needs to ask for them: only
     then would a clock that stops too early be seen."""
-    if cell is None or catalogue.devices[cell.shape.device].cores:
+    if cell is None or catalogue.devices[cell.shape.device].on_processors:
         return cell
     return cells.like(cell, catalogue, BUSY_BATCH)
 

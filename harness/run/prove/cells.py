@@ -10,14 +10,12 @@ from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
-from harness.spec.catalogue import Catalogue
+from harness.spec.catalogue import VIRTUAL_CPU, Catalogue
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep, sweep_from
 from harness.spec.work import Cell
 
 REPLICAS = (1, 2)
-REAL = ("gpu", "tpu", "virtual-cpu")
-"""Kinds of devices of which one replica has its own; logical GPUs are one real one, which has that cell already."""
 VERDICTS: dict[str, ProofResult] = {"ok": "passed", "unproved": "unknown", "unsupported": "unknown"}
 """Of a cell, by how its last trial ended; any other end failed."""
 SMALL = {
@@ -51,14 +49,15 @@ def acceptance(catalogue: Catalogue, devices: Sequence[str], only: str = ".*") -
 
 def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
     """The parts of the matrix on one kind of device."""
+    part = bool(catalogue.devices[device].parts_of)  # the kind that it is split from has the cell of one
     fitting = {
         name: traits
         for name, traits in catalogue.strategies.items()
         if (traits.devices is None or device in traits.devices)
         and (name not in catalogue.devices or name == device)
-        and (device in REAL or traits.max_replicas != 1)
+        and not (part and traits.max_replicas == 1)
     }
-    ops, counts = list(catalogue.cross_device_ops), list(REPLICAS if device in REAL else REPLICAS[1:])
+    ops, counts = list(catalogue.cross_device_ops), list(REPLICAS[1:] if part else REPLICAS)
     for name, traits in fitting.items():
         shape = {"workers": 2, "ps": 1} if traits.parameter_servers else {"workers": 2} if traits.multi_worker else {}
         replicas = [1] if traits.multi_worker else counts
@@ -81,7 +80,7 @@ def like(cell: Cell, catalogue: Catalogue, batch_size: int) -> Cell:
 def cluster(catalogue: Catalogue) -> Cell:
     """Two workers on processors, for launchers to start."""
     in_step = (name for name, of in catalogue.strategies.items() if of.multi_worker and not of.parameter_servers)
-    spec = {**SMALL, "device": "virtual-cpu", "strategy": next(in_step), "workers": 2, "replicas": [1]}
+    spec = {**SMALL, "device": VIRTUAL_CPU, "strategy": next(in_step), "workers": 2, "replicas": [1]}
     [cell] = (cell for cell in expand(sweep_from(spec), catalogue).cells if cell.shape.workers == 2)
     return cell
 

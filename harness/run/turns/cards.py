@@ -75,7 +75,7 @@ class CardWatch:
 def watch_of(cells: Iterable[Cell], *engines: str) -> CardWatch | None:
     """What watches the GPUs under trials of `cells`; None where all compute on processors, or nobody can be asked."""
     devices = devices_of(engines)
-    if all(cell.shape.device in devices and devices[cell.shape.device].cores for cell in cells):
+    if all(cell.shape.device in devices and devices[cell.shape.device].on_processors for cell in cells):
         return None
     cards = open_cards()
     return None if cards is None else CardWatch(cards)

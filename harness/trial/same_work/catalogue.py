@@ -5,12 +5,19 @@ from types import MappingProxyType
 
 from harness.environment import usable_cores
 from harness.record.explain import BARRIER, IN_ONE_CALL, INSTRUMENTS, NO_PULL, NO_PUSH
-from harness.spec.catalogue import Catalogue, CrossDeviceOpTraits, DeviceTraits, ModelTraits, StrategyTraits
+from harness.spec.catalogue import (
+    VIRTUAL_CPU,
+    Catalogue,
+    CrossDeviceOpTraits,
+    DeviceTraits,
+    ModelTraits,
+    StrategyTraits,
+)
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
-VIRTUAL_CPU, GPU = "virtual-cpu", "gpu"
+GPU = "gpu"
 NONE = "none"
 LEVERS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers", "model"})
 """Keys by which `explain` advises; those of packing are an engine's own."""
@@ -69,7 +76,7 @@ def catalogue_of(
 ) -> Catalogue:
     """The catalogue of an engine: its processor as a device and the `cards` beside it, its strategies, the summaries of
     its ops and loops, the instruments of each loop, and keys by which `explain` advises beside LEVERS."""
-    processor = DeviceTraits(VIRTUAL_CPU, device, cores=usable_cores())
+    processor = DeviceTraits(VIRTUAL_CPU, device, on_processors=True, cores=usable_cores())
     return Catalogue(
         devices={traits.name: traits for traits in (processor, *cards)},
         strategies={traits.name: traits for traits in strategies},

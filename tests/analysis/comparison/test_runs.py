@@ -68,6 +68,14 @@ def test_of_accelerators_the_hosts_processor_time_does_not_say_that_a_side_waits
     assert "On accelerators it is the host's" in instrument.here
 
 
+def test_of_processors_it_does_however_their_kind_is_called() -> None:
+    cells = [make_cell("mirrored", 2, device="whole-cpu")]
+    runs = (sweep_run("run-a", cells), sweep_run("run-b", cells, seed=2, wall=1.06))
+    a, b = (replace(run, manifest=run.manifest.model_copy(update={"on_processors": ["whole-cpu"]})) for run in runs)
+    [row] = compare_runs(a, b, MARGINS).rows
+    assert "waits more" in (row.disagreement or "")
+
+
 def test_two_runs_of_one_build_are_equivalent() -> None:
     comparison = compare_runs(*pair_of_runs(), MARGINS)
     assert comparison.counts == {"equivalent": 2}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.devices.base import DeviceKind, Devices, ServerDevices, set_threads
 from harness.environment import usable_cores
-from harness.spec.catalogue import DeviceTraits
+from harness.spec.catalogue import VIRTUAL_CPU, DeviceTraits
 
 if TYPE_CHECKING:
     from harness.protocol.messages import Membership, Request
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 class VirtualCpu(DeviceKind):
     """One logical CPU a replica. With one intra-op thread a replica uses about one core."""
 
-    traits = DeviceTraits("virtual-cpu", "logical devices on the processor; they share its cores", cores=usable_cores())
+    traits = DeviceTraits(
+        VIRTUAL_CPU, "logical devices on the processor; they share its cores", on_processors=True, cores=usable_cores()
+    )
 
     def available(self) -> str | None:
         """Always available."""
