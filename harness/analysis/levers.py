@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from harness.analysis.explain import Explanation, StepPart
 from harness.analysis.parts import PartName
 from harness.record.explain import STEPS_A_CALL, WHOLE
-from harness.spec.axes import FETCHING, REPEATING, Cache
+from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES
+from harness.spec.values import Cache
 
 MORE_AHEAD = 8
 """Batches ahead where a step waits for its input: four times the default."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from harness.spec.axes import MOST
+from harness.spec.values import MOST
 
 LONGEST_S = 1e9
 """Thirty years."""

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from harness.record.kind import Kind, Undertaking
 from harness.record.model import RecordModel
-from harness.spec.axes import MOST
+from harness.spec.values import MOST
 
 WHOLE = "whole"
 NO_INPUT = "no_input"

@@ -8,9 +8,9 @@ from pydantic import Field, model_validator
 from harness.record.bounds import Natural
 from harness.record.kind import Kind, Undertaking
 from harness.record.model import RecordModel
-from harness.spec.axes import MOST
 from harness.spec.cell import TrainingCell
 from harness.spec.naming import told_value
+from harness.spec.values import MOST
 
 PositiveNumber = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
 NEEDED_KEYS = ("strategy", "replicas", "model")

@@ -15,9 +15,9 @@ from harness.record.imported import ImportedRecord
 from harness.record.kind import RECORDS_NAME, Kind, Undertaking
 from harness.record.model import RecordModel
 from harness.record.trial import Plant
-from harness.spec.axes import MOST
 from harness.spec.catalogue import VIRTUAL_CPU
 from harness.spec.sweep import Sweep
+from harness.spec.values import MOST
 from harness.spec.work import Cell
 
 SCHEMA_VERSION = 1

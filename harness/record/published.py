@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from harness.errors import UsageError, nearest
 from harness.record.imported import NEEDED_KEYS, PublishedFigure
-from harness.spec.axes import MOST
 from harness.spec.cell import TrainingCell
+from harness.spec.values import MOST
 
 MOST_ROWS = 100_000
 MOST_CHARACTERS = 500

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from harness.record.model import RecordModel
-from harness.spec.axes import FileCompression, Positive, Whole
+from harness.spec.values import FileCompression, Positive, Whole
 
 FEATURES = "features.json"
 """The name of the file, beside those that it is about."""

@@ -16,7 +16,7 @@ from harness.record.bounds import MachineFact, Natural, Utc
 from harness.record.files import is_folder, reading, replace_own_file, storage_error, to_json
 from harness.record.model import RecordModel
 from harness.record.reading import MANIFEST_NAME, load_manifest
-from harness.spec.axes import MOST
+from harness.spec.values import MOST
 from harness.spec.work import Cell
 from harness.visible import one_line
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, create_model
 
 from harness.errors import UsageError
-from harness.spec.axes import MOST, TABLE, Positive
+from harness.spec.axes import TABLE
 from harness.spec.entry import Asked, Spelling
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import sayings
 from harness.spec.quantity import Quantity, Work
+from harness.spec.values import MOST, Positive
 from harness.spec.work import TAG, Cell, DistributedCell, fields_of, kind_of_work
 from harness.visible import quoted
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from harness.errors import UsageError, not_one_of
-from harness.spec.axes import ENGINE, NO_STRATEGY, Count, DeviceCount, Natural, Seconds
+from harness.spec.axes import ENGINE, NO_STRATEGY
 from harness.spec.bounds import MOST_JOBS, check_product
 from harness.spec.catalogue import StrategyTraits
 from harness.spec.entry import Setting
@@ -14,6 +14,7 @@ from harness.spec.entry import settings as settings_of
 from harness.spec.names import whose
 from harness.spec.reading import Spec, is_list, read_keys
 from harness.spec.sweep import HELP as HELP_OF_SWEEP
+from harness.spec.values import Count, DeviceCount, Natural, Seconds
 
 FaultName = Literal["kill_worker", "kill_ps", "freeze_worker", "freeze_ps", "cut_link", "sigterm", "restart"]
 FAULT_NAMES: tuple[FaultName, ...] = get_args(FaultName)

@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
 
-from harness.spec.axes import (
-    FEEDING,
-    MOST,
-    NO_STRATEGY,
-    OUTER_FIRST,
-    PIPELINES,
-    TABLE,
-    Axes,
-    Cache,
-    FileCompression,
-    is_own_code,
-)
+from harness.spec.axes import FEEDING, NO_STRATEGY, OUTER_FIRST, PIPELINES, TABLE, Axes, is_own_code
 from harness.spec.cell import TrainingCell, without_defaults
 from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import head, sayings
 from harness.spec.quantity import Work, of_examples
+from harness.spec.values import MOST, Cache, FileCompression
 from harness.spec.work import TAG, Cell, Shape, fields_of, kind_of_work
 
 [PIPELINE] = PIPELINES

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.spec.axes import MOST, MOST_SECONDS, Few, Natural, Seconds
 from harness.spec.entry import Setting, settings
 from harness.spec.reading import Spec
+from harness.spec.values import MOST, MOST_SECONDS, Few, Natural, Seconds
 
 
 # An argument a line would make pages of the table.

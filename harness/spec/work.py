@@ -19,8 +19,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from harness.errors import UsageError
 from harness.registry import is_script
-from harness.spec.axes import OUTER_FIRST, TABLE, Axes, FileCompression, Positive, QuantityName, is_own_code
+from harness.spec.axes import OUTER_FIRST, TABLE, Axes, is_own_code
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
+from harness.spec.values import FileCompression, Positive, QuantityName
 from harness.visible import plural, without_secrets
 
 TAG = "kind"

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 
 from harness.errors import UsageError
 from harness.spec import Sweep, load_sweep, sweep_from
-from harness.spec.axes import LARGEST
 from harness.spec.faults import Faults, faults_from
 from harness.spec.reading import PATTERNS
 from harness.spec.settings import Settings
 from harness.spec.sweep import ASKED, AXES, OTHER_WORKS
+from harness.spec.values import LARGEST
 from harness.spec.work import CELL_KINDS
 
 NAN, INFINITY = float("nan"), float("inf")

@@ -14,7 +14,7 @@ from harness.record.manifest import LooksRecord
 from harness.record.store import RunStore
 from harness.record.validation import ValidationRecord, find_validation
 from harness.run.turns.steps import COST_S
-from harness.spec.axes import MOST_SECONDS
+from harness.spec.values import MOST_SECONDS
 
 WINDOWING = {"window": 0.02, "windows": 100, "max_warmup": 5}
 """The keys of a spec that a comparison sets where nobody else does: many short turns instead of few long ones.

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from harness.record.tfrecords import WrittenShard
-from harness.spec.axes import FileCompression
 from harness.spec.sweep import Sweep
+from harness.spec.values import FileCompression
 
 RunBy = Literal["local", "dask", "beam"]
 NEEDS = {"dask": "dask", "beam": "apache_beam"}

@@ -23,8 +23,8 @@ from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.shards import kept_at
 from harness.record.tfrecords import FEATURES, Features
-from harness.spec.axes import AutoShard
 from harness.spec.pipeline import PipelineCell
+from harness.spec.values import AutoShard
 from tests.disks import disk_of
 from tests.record.examples import cell as training_cell
 

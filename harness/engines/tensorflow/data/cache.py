@@ -12,7 +12,7 @@ from harness.errors import UsageError
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from harness.spec.axes import Cache
+    from harness.spec.values import Cache
 
 PREFIX = "examples-"
 
