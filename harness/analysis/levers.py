@@ -74,27 +74,23 @@ def _decodes_anew(found: Explanation) -> bool:
 
 def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str]) -> Iterator[str]:
     """The levers of a part that the cell's engine knows what to do with."""
-    for known in LEVERS[part]:
-        for setting in known.settings(cell, catalogue):
-            key = setting.partition("=")[0]
-            if _knows(catalogue, key) and key not in useless:
-                yield setting
+    for known in _of_use(part, catalogue, useless):
+        yield from (f"{known.key}={value}" for value in known.values(cell, catalogue))
 
 
 def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str] = frozenset()) -> str:
     """What may make a part of the cell's step smaller, in words that follow `Try`; empty where that is nothing."""
     told = []
-    for known in LEVERS[part]:
-        keys = {setting.partition("=")[0] for setting in known.settings(cell, catalogue)}
-        named = {known.key} if known.key and known.fits(cell, catalogue) else keys
-        if any(_knows(catalogue, key) for key in named - useless):
+    for known in _of_use(part, catalogue, useless):
+        if known.fits(cell, catalogue) if known.fits else any(True for _ in known.values(cell, catalogue)):
             told.append(known.words)
     *most, last = told or [""]
     return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}" if most else last
 
 
-def _knows(catalogue: Catalogue, key: str) -> bool:
-    return catalogue.levers is None or key in catalogue.levers
+def _of_use(part: PartName, catalogue: Catalogue, useless: Set[str]) -> "list[KnownLever]":
+    keys = {known.key for known in LEVERS[part]} if catalogue.levers is None else catalogue.levers
+    return [known for known in LEVERS[part] if known.key in keys - useless]
 
 
 def _in_question(found: Explanation) -> list[StepPart]:
@@ -116,8 +112,8 @@ def _gain(part: StepPart) -> float:
     return part.most_gain or math.inf  # of a share that may be the whole step no most is known
 
 
-ToTry = Callable[[TrainingCell, Catalogue], Iterator[str]]
-"""KEY=VALUE of each value of a flag that is worth a try on a cell."""
+ToTry = Callable[[TrainingCell, Catalogue], Iterator[object]]
+"""Each value of a flag that is worth a try on a cell."""
 
 
 @dataclass(frozen=True)
@@ -126,51 +122,55 @@ class KnownLever:
 
     words: str
     """What the report says of it."""
-    settings: ToTry = lambda _cell, _catalogue: iter(())
-    key: str = ""
-    """Of one that is told of every cell that it fits and whose engine knows the key; empty is told where there is
-    something to try."""
-    fits: Callable[[TrainingCell, Catalogue], bool] = lambda _cell, _catalogue: True
+    key: str
+    """Of a spec. An axis of which there is none says in its entry why (`Axis.no_lever`)."""
+    values: ToTry = lambda _cell, _catalogue: iter(())
+    fits: Callable[[TrainingCell, Catalogue], bool] | None = None
+    """Whether a cell is told of it; None where there is a value to try."""
+
+
+def _any_cell(_cell: TrainingCell, _catalogue: Catalogue) -> bool:
+    return True
 
 
 def _cached(kind: Cache) -> ToTry:
-    def settings(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    def values(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
         needs_none = cell.data_service or cell.autoshard == "file"
         if cell.cache in ("none", "auto") and not needs_none and catalogue.has_pipeline(cell.data):
-            yield f"cache={kind}"
+            yield kind
 
-    return settings
+    return values
 
 
-def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
     if cell.data.startswith(IMAGE_FILES) and not cell.shards:
-        yield "shards=1"
+        yield 1
 
 
-def _files_side_by_side(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+def _files_side_by_side(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
     if (cell.data.startswith(FILES) or cell.shards > 1) and cell.interleave < 2:
-        yield f"interleave={SIDE_BY_SIDE}"
+        yield SIDE_BY_SIDE
 
 
-def _more_calls(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+def _more_calls(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
     if cell.parallel_calls:
-        yield "parallel_calls=0"
+        yield 0
 
 
-def _more_ahead(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+def _more_ahead(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
     if cell.prefetch < MORE_AHEAD:
-        yield f"prefetch={MORE_AHEAD}"
+        yield MORE_AHEAD
 
 
-def _more_on_device(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+def _more_on_device(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
     own_memory = not catalogue.devices[cell.device].on_processors
     if own_memory and FETCHING.are(catalogue.strategies[cell.strategy]) and cell.device_prefetch < MORE_ON_DEVICE:
-        yield f"device_prefetch={MORE_ON_DEVICE}"
+        yield MORE_ON_DEVICE
 
 
-def _shorter_cycles(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
+def _shorter_cycles(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
     if cell.cycle_time:
-        yield "cycle_time=0"
+        yield 0
 
 
 def _plain(cell: TrainingCell, catalogue: Catalogue) -> bool:
@@ -183,31 +183,31 @@ def _other_ops(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
         taken = op.strategies is None or cell.strategy in op.strategies
         between_cards = op.past_networks and catalogue.devices[cell.device].on_processors
         if name != cell.cross_device_op and taken and not between_cards:
-            yield f"cross_device_op={name}"
+            yield name
 
 
 def _packed(kind: str) -> ToTry:
-    def settings(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    def values(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
         ops = catalogue.cross_device_ops
         of_op = ops[cell.cross_device_op].packing if cell.cross_device_op in ops else None
         if _plain(cell, catalogue) and (catalogue.strategies[cell.strategy].packing or of_op) == kind:
-            yield f"{kind}={PACKS[kind]}"
+            yield PACKS[kind]
 
-    return settings
-
-
-def _larger_batch(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
-    yield f"batch_size={2 * cell.batch_size}"
+    return values
 
 
-def _several_steps(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+def _larger_batch(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
+    yield 2 * cell.batch_size
+
+
+def _several_steps(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
     if REPEATING.are(catalogue.strategies[cell.strategy]) and cell.steps_per_execution == 1:
-        yield f"steps_per_execution={STEPS_A_CALL}"
+        yield STEPS_A_CALL
 
 
 def _xla(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
     if not cell.xla:
-        yield "xla=true"
+        yield "true"
 
 
 def _of_workers(cell: TrainingCell, catalogue: Catalogue) -> bool:
@@ -219,14 +219,14 @@ def _of_replicas(cell: TrainingCell, catalogue: Catalogue) -> bool:
     return not _of_workers(cell, catalogue)
 
 
-def _fewer_workers(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+def _fewer_workers(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
     if _of_workers(cell, catalogue) and (cell.asynchronous or _can_be_half(cell.workers, cell)):
-        yield f"workers={cell.workers // 2}"
+        yield cell.workers // 2
 
 
-def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
     if _of_replicas(cell, catalogue) and _can_be_half(cell.replicas, cell):
-        yield f"replicas={cell.replicas // 2}"
+        yield cell.replicas // 2
 
 
 def _can_be_half(count: int, cell: TrainingCell) -> bool:
@@ -234,48 +234,49 @@ def _can_be_half(count: int, cell: TrainingCell) -> bool:
     return count > 3 or (count > 1 and cell.cross_device_op == "auto" and cell.packing == "default")
 
 
-def _more_servers(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
-    yield f"ps={2 * cell.ps}"
+def _more_servers(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
+    yield 2 * cell.ps
 
 
 def _cut_variables(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
     if cell.ps > 1 and cell.partitioner == "none":
-        yield "partitioner=fixed"
+        yield "fixed"
 
 
 def _half_precision(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
     if cell.precision == "float32":
-        yield "precision=mixed_bfloat16"
+        yield "mixed_bfloat16"
 
 
-_LARGER_BATCH = KnownLever("a larger --batch-size", _larger_batch)
+_LARGER_BATCH = KnownLever("a larger --batch-size", "batch_size", _larger_batch)
 _SERVED = (
     _LARGER_BATCH,
-    KnownLever("more servers (--ps)", _more_servers),
-    KnownLever("large variables on several servers (--partitioner)", _cut_variables),
+    KnownLever("more servers (--ps)", "ps", _more_servers),
+    KnownLever("large variables on several servers (--partitioner)", "partitioner", _cut_variables),
 )
-_SEVERAL_STEPS = KnownLever("several steps a call (--steps-per-execution)", _several_steps)
-_XLA = KnownLever("--xla", _xla)
+_SEVERAL_STEPS = KnownLever("several steps a call (--steps-per-execution)", "steps_per_execution", _several_steps)
+_XLA = KnownLever("--xla", "xla", _xla)
 _ONE_PROGRAM = (_SEVERAL_STEPS, _XLA)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
-        KnownLever("decoding once (--cache memory)", _cached("memory")),
-        KnownLever("several examples at a time (--parallel-calls)", _more_calls),
-        KnownLever("more batches ahead (--prefetch)", _more_ahead),
-        KnownLever("more of them on the devices (--device-prefetch)", _more_on_device),
-        KnownLever("decoding once into a file, where memory has no room (--cache file)", _cached("file")),
-        KnownLever("several files side by side (--interleave)", _files_side_by_side),
-        KnownLever("one file for all the images' (--shards)", _in_few_files),
+        KnownLever("decoding once (--cache memory)", "cache", _cached("memory")),
+        KnownLever("several examples at a time (--parallel-calls)", "parallel_calls", _more_calls),
+        KnownLever("more batches ahead (--prefetch)", "prefetch", _more_ahead),
+        KnownLever("more of them on the devices (--device-prefetch)", "device_prefetch", _more_on_device),
+        KnownLever("decoding once into a file, where memory has no room (--cache file)", "cache", _cached("file")),
+        KnownLever("several files side by side (--interleave)", "interleave", _files_side_by_side),
+        KnownLever("one file for all the images' (--shards)", "shards", _in_few_files),
     ),
     "communication": (
-        KnownLever("a shorter --cycle-time", _shorter_cycles),
-        KnownLever("another --num-packs", _packed("num_packs")),
-        KnownLever("another --bytes-per-pack", _packed("bytes_per_pack")),
-        KnownLever("another --cross-device-op", _other_ops),  # on GPUs there are as many as `--try` measures levers
-        KnownLever("a larger --batch-size (as much is added up for more)", _larger_batch),
+        KnownLever("a shorter --cycle-time", "cycle_time", _shorter_cycles),
+        KnownLever("another --num-packs", "num_packs", _packed("num_packs")),
+        KnownLever("another --bytes-per-pack", "bytes_per_pack", _packed("bytes_per_pack")),
+        # on GPUs there are as many as `--try` measures levers
+        KnownLever("another --cross-device-op", "cross_device_op", _other_ops),
+        KnownLever("a larger --batch-size (as much is added up for more)", "batch_size", _larger_batch),
     ),
     "update": (
-        KnownLever("an optimizer that does less (--optimizer)", key="optimizer"),
+        KnownLever("an optimizer that does less (--optimizer)", "optimizer", fits=_any_cell),
         *_ONE_PROGRAM,
     ),
     "pull": _SERVED,
@@ -290,14 +291,14 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
         _XLA,
     ),
     "contention": (
-        KnownLever("fewer workers", _fewer_workers, key="workers", fits=_of_workers),
-        KnownLever("fewer replicas", _fewer_replicas, key="workers", fits=_of_replicas),
-        KnownLever("more cores for each", key="workers"),
+        KnownLever("fewer workers", "workers", _fewer_workers, _of_workers),
+        KnownLever("fewer replicas", "replicas", _fewer_replicas, _of_replicas),
+        KnownLever("more cores for each", "workers", fits=_any_cell),
     ),
     "compute": (
-        KnownLever("--precision mixed_bfloat16", _half_precision),
-        KnownLever("--xla (where the device is faster by it)", _xla),
-        KnownLever("a smaller model", key="model"),
+        KnownLever("--precision mixed_bfloat16", "precision", _half_precision),
+        KnownLever("--xla (where the device is faster by it)", "xla", _xla),
+        KnownLever("a smaller model", "model", fits=_any_cell),
     ),
 }
 """By part, in the order in which they are tried."""

@@ -106,6 +106,7 @@ class Axes(BaseModel):
 
     device: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
+        no_lever="it is the machine that one has",
         help="device kinds: {names}", asked=(VIRTUAL_CPU,), choices="devices", depth=0,
         apart="another kind of device is another machine", later=False, label=left_out, always=True,
         tried=(VIRTUAL_CPU, "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
@@ -113,6 +114,7 @@ class Axes(BaseModel):
     strategy: Annotated[str, Axis(
         works=COLLECTIVES,
         one_update="one device needs none",
+        no_lever="explain takes apart the steps of the one that is asked about; a sweep compares them",
         help="strategies: {names}", asked=(NO_STRATEGY, USUAL_STRATEGY), choices="strategies", depth=4,
         base=NO_STRATEGY, rank=lambda name: (name != NO_STRATEGY, name), later=False, competes=True, in_program=True,
         label=in_the_head, named=False, always=True, tried=(USUAL_STRATEGY, "central_storage"),
@@ -141,6 +143,7 @@ class Axes(BaseModel):
     )]
     batch_scope: Annotated[BatchScope, Axis(
         one_update=GIVEN,
+        no_lever="for one number of replicas it is another batch size",
         help="per_replica (weak scaling) or global (strong scaling)", asked=("per_replica",), depth=2, later=False,
         apart="a fixed global batch scales in another way than a fixed batch of a replica", takes_turns=True,
         in_program=True, label=in_the_head, tried=("per_replica", "global"), tried_with=TWO_REPLICAS, shown_by=PROGRAM,
@@ -191,6 +194,7 @@ class Axes(BaseModel):
     data: Annotated[str, Axis(
         works=FEEDING,
         one_update=GIVEN,
+        no_lever="other data are other work",
         help="{names}, photographs:NUMBER, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
         "package.module:function, with parameters, too", asked=("digits",), choices="data", own=OWN_DATA,
         spelling=Spelling(calls.split_values, ",".join), depth=0, apart="other data are other work", later=False,
@@ -216,6 +220,7 @@ class Axes(BaseModel):
     )] = "adam"
     loop: Annotated[str, Axis(
         one_update="the reference has its own",
+        no_lever="parts are told of a loop that has instruments, and another need have none",
         help="what drives the steps, a loop around strategy.run or Model.fit: {names}", asked=("custom",),
         choices="loops", depth=1, later=False, competes=True,
         label=lambda cell: cell.loop if cell.loop != "custom" else "",
@@ -243,6 +248,7 @@ class Axes(BaseModel):
     )] = "none"
     updates: Annotated[Updates, Axis(
         one_update="whether fused kernels make them is in the key",
+        no_lever="the other value loses some",
         help="how parameter servers are updated: {names}; locked loses none, keras is the Keras optimizer",
         asked=("locked",), takers=SERVERS, base="locked", competes=True, in_program=True, late=False,
         label=lambda cell: f"{cell.updates} updates" if cell.updates != "locked" else "", tried=("locked", "keras"),
@@ -251,6 +257,7 @@ class Axes(BaseModel):
     network: Annotated[str, Axis(
         works=COLLECTIVES,
         one_update=ADDED,
+        no_lever="it is the network that one has",
         help="emulated networks between the processes of a cluster, such as rate=1gbit,delay=0.5ms, "
         "congestion=cubic; also unshaped, none",
         asked=("",), value=NetworkText, takers=CLUSTERS, spelling=Spelling(split_networks, join_values), base="",
@@ -260,6 +267,7 @@ class Axes(BaseModel):
     )] = ""
     mesh: Annotated[str, Axis(
         one_update=UNCUT,
+        no_lever="what of a model fits one device is the model's",
         help="meshes of dtensor and of keras_distribution, such as batch:4 or batch:2,model:2, whose replicas are the "
         "size of batch; a semicolon ends one; without any it is batch:REPLICAS", value=MeshText, takers=MESHES,
         spelling=Spelling(split_meshes, ";".join), base="", rank=Mesh.shards_of, competes=True, along_curve=True,
@@ -270,6 +278,7 @@ class Axes(BaseModel):
     intra_op_threads: Annotated[Whole, Axis(
         works=(*COLLECTIVES, *FEEDING),
         one_update="they change how sums round, which the comparison allows for",
+        no_lever="`more cores for each` is one of the number of workers",
         help="the engine's intra-op threads; 0 is 1 on virtual-cpu, else the engine's choice", asked=(0,),
         value=Natural, competes=True, of_own_step=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
@@ -310,12 +319,14 @@ class Axes(BaseModel):
     shuffle_buffer: Annotated[Whole, Axis(
         works=PIPELINES,
         one_update=GIVEN,
+        no_lever="it changes which examples a batch has",
         help="examples to draw the next one from; 1 keeps the order, 0 is all of them, as far as 1 GiB holds them",
         asked=(0,), value=Natural, competes=True, stage="shuffle", tried=(0, 64), shown_by=INPUT,
     )] = 0
     deterministic: Annotated[bool, Axis(
         works=PIPELINES,
         one_update=GIVEN,
+        no_lever="it changes which examples a batch has",
         help="examples leave parallel calls in the order in which they came: {names}", asked=(True,), competes=True,
         stage="source", label=lambda cell: "" if cell.deterministic else "any order", tried=(True, False),
         shown_by=INPUT,
@@ -323,6 +334,7 @@ class Axes(BaseModel):
     data_service: Annotated[Whole, Axis(
         works=PIPELINES,
         one_update=GIVEN,
+        no_lever="its workers are on the same cores",
         help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
         value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1),
         tried_with={"cache": "none", "data": "photographs:16"}, shown_by=INPUT,
@@ -337,6 +349,7 @@ class Axes(BaseModel):
     compression: Annotated[FileCompression, Axis(
         works=PIPELINES,
         one_update=GIVEN,
+        no_lever="it takes processor time, and files that were read once are in memory",
         help="of the files of shards: {names}", asked=("none",), competes=True, stage="source",
         rank=lambda kind: (kind != "none", kind),
         label=lambda cell: cell.compression if cell.compression != "none" else "",
@@ -344,6 +357,7 @@ class Axes(BaseModel):
     )] = "none"
     autoshard: Annotated[AutoShard, Axis(
         one_update=GIVEN,
+        no_lever="it changes which examples a worker has",
         help="how workers share the input: {names}; off gives each its own examples by their numbers, before they are "
         "decoded; data has each make every global batch and keep its part; file gives each its own files, of shards or "
         "tfrecord:GLOB", asked=("off",), takers=SHARERS, base="off", rank=lambda policy: (policy != "off", policy),
@@ -354,6 +368,7 @@ class Axes(BaseModel):
         value=QuantityText,
         works=FEEDING,
         one_update="it says what work is counted in, and changes none",
+        no_lever="it changes no step",
         help="what work is counted in, such as images or rows, or tokens=40 of examples that have 40 each; of your own "
         "step a name alone; empty is examples, and tokens of a model of text", asked=("",),
         apart="rates in different units do not compare", of_own_step=True,
@@ -364,6 +379,7 @@ class Axes(BaseModel):
     )] = ""
     engine: Annotated[str, Axis(
         works=(*COLLECTIVES, *FEEDING),
+        no_lever="a sweep compares them; explain takes apart the steps of one",
         help="what trains: {names}, or your own as package.module:function; of other keys each takes the names that "
         "it has", asked=(ENGINE,), registry=("harness.engines", "ENGINE"), depth=1, competes=True, of_own_step=True,
         label=lambda cell: cell.engine if cell.engine != ENGINE else "",

@@ -117,6 +117,8 @@ class Axis:
     one_update: str = ""
     """Why cells that differ in it alone make the same update of the same batches, so that one reference is that of all
     of them. Where nothing is said each has its own: one too many costs a trial seconds, one too few its proof."""
+    no_lever: str = ""
+    """Why nobody is advised to try another value of it where a part of the step binds (`harness.analysis.levers`)."""
     of_own_step: bool = False
     """A training step of a user's own has it too, such as a setting of the trial's process."""
 

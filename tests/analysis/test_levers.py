@@ -1,5 +1,6 @@
 """Which flags are worth a try: those that fit what binds the step, the most to win first."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,13 +8,15 @@ from typing import Any
 import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
-from harness.analysis.levers import Lever, advice, levers_of, useless_keys
+from harness.analysis.levers import LEVERS, Lever, advice, levers_of, useless_keys
 from harness.analysis.parts import PartName
+from harness.registry import registered
 from harness.run.kinds.one_cell import one_cell
 from harness.run.kinds.tries import MOST_TRIES
+from harness.spec.axes import TABLE
 from harness.spec.cell import trained
 from harness.spec.recipe import keys_of
-from harness.spec.sweep import Sweep
+from harness.spec.sweep import ASKED, Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 from tests.explained import RATIOS, explain_run
@@ -266,3 +269,17 @@ def test_every_lever_makes_a_cell_that_there_is(part: str, cell: Cell) -> None:
     for setting in tried(BOUND[part], cell):
         key, _, value = setting.partition("=")
         assert one_cell("b", base, {key: value})[1] != cell
+
+
+KEYS = {known.key for known in itertools.chain.from_iterable(LEVERS.values())}
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_an_axis_has_a_lever_or_its_entry_says_why_there_is_none(key: str) -> None:
+    assert bool(KEYS & {key, *TABLE[key].kinds}) != bool(TABLE[key].no_lever)
+
+
+def test_a_lever_is_a_key_of_a_spec_and_an_engine_names_no_other() -> None:
+    assert set(ASKED) >= KEYS
+    engines = [catalogue_of(engine) for engine in registered("harness.engines", "ENGINE")]
+    assert set().union(*(engine.levers or () for engine in engines)) <= KEYS
