@@ -19,6 +19,7 @@ from harness.engines.tensorflow.data.own import OwnSource, fault_of_type, in_pai
 from harness.engines.tensorflow.data.stages import all_stages_of
 from harness.engines.tensorflow.structures import Batch, arrays_in
 from harness.errors import Unsupported, UsageError
+from harness.spec.axes import TABLE
 from harness.spec.work import Cell
 from harness.trial.own_function import found_function, required_arguments
 from harness.trial.passes import digest_of
@@ -28,15 +29,16 @@ if TYPE_CHECKING:
 
 WHOLE = (0, 1)
 """The shard that is everything."""
-DECIDED = {
-    "data_service": (0, "distribute them there"),
-    "cache": ("auto", "cache them there"),
-    "shuffle_buffer": (0, "shuffle them there"),
-    "autoshard": ("off", "share them there"),
-    "cut": ("", "time its stages there"),
+INSTEAD = {
+    "data_service": "distribute them there",
+    "cache": "cache them there",
+    "shuffle_buffer": "shuffle them there",
+    "autoshard": "share them there",
+    "cut": "time its stages there",
 }
-"""What the function decides, by key: the value that leaves it to that, and what to do in place of another. The first
-needs another of the second."""
+"""What to do where one asks of the harness what the function decides, by key. The first needs another of the second."""
+DECIDED = (*INSTEAD, *(key for key, axis in TABLE.items() if axis.stage not in (None, "batch") and key not in INSTEAD))
+"""And whatever else comes before a batch."""
 
 
 def own_source(path: str) -> OwnSource:
@@ -120,8 +122,10 @@ class OwnBatches(OwnSource):
 
     def must_not_be_asked(self, cell: Cell) -> None:
         """Unsupported where a cell asks of the harness what the function decides."""
-        for key, (left, instead) in DECIDED.items():
-            if (asked := cell.get(key)) not in (left, None):
+        fields = type(cell).model_fields
+        for key in DECIDED:
+            if key in fields and (asked := cell.get(key)) != fields[key].default:
+                instead = INSTEAD.get(key, "do that there")
                 raise Unsupported(
                     f"{key}: '{self.name}' makes its batches itself: {instead}, and leave {key} {asked} out"
                 )

@@ -16,6 +16,8 @@ from harness.engines.tensorflow.data.pipeline import batches_ahead, gate_batches
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.errors import Unsupported, UsageError
 from harness.spec import sweep_from
+from harness.spec.axes import TABLE
+from harness.spec.cell import TrainingCell
 from tests.axes import PLAIN, only_cell
 
 MODULE = """
@@ -338,3 +340,18 @@ def test_what_is_asked_of_the_harness_and_the_function_decides_is_unsupported(as
     with pytest.raises(Unsupported) as caught:
         source.must_not_be_asked(CELL.model_copy(update=asked))
     assert says in str(caught.value)
+
+
+def of_another_value(key: str) -> TrainingCell:
+    return CELL.model_copy(update={key: next(value for value in TABLE[key].tried if value != CELL.get(key))})
+
+
+@pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if axis.stage not in (None, "batch")])
+def test_every_axis_of_the_input_that_comes_before_a_batch_is_the_functions(key: str) -> None:
+    with pytest.raises(Unsupported, match=rf"^{key}: 'own_rows:rows' makes its batches itself: .*, and leave {key} "):
+        source_of("rows").must_not_be_asked(of_another_value(key))
+
+
+@pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if axis.stage == "batch"])
+def test_what_is_done_to_its_batches_is_the_harnesss(key: str) -> None:
+    source_of("rows").must_not_be_asked(of_another_value(key))
