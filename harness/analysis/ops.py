@@ -15,21 +15,32 @@ from harness.spec.cell import TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE, apart
 from harness.spec.naming import sayings
 
+OP = "cross_device_op"
+
 
 @dataclass(frozen=True)
 class OpResult:
-    """One op (with its packing) within a group."""
+    """One op, with its packing and whatever else is set side by side, within a group."""
 
-    cell_id: str
-    op: str
-    packing: str
+    cell: TrainingCell
     estimate: LogEstimate | None
     """ln X/X_reference; None for the reference and for a cell that was not measured."""
 
     @property
+    def cell_id(self) -> str:
+        """The cell's identity."""
+        return self.cell.cell_id
+
+    @property
+    def op(self) -> str:
+        """The op that was asked for."""
+        return self.cell.cross_device_op
+
+    @property
     def name(self) -> str:
-        """The op with its packing."""
-        return self.op if self.packing == "default" else f"{self.op}, {self.packing}"
+        """The op with its packing, where it has one."""
+        without = {OP, *(key for key in TABLE if key not in SIDE_BY_SIDE)}
+        return ", ".join([self.op, *sayings(self.cell, without)])
 
     @functools.cached_property
     def relative(self) -> Interval | None:
@@ -39,7 +50,7 @@ class OpResult:
 
 @dataclass(frozen=True)
 class OpGroup:
-    """Cells that differ only in cross-device op and packing."""
+    """Cells that differ only in what is set side by side: cross-device op and packing."""
 
     label: str
     """A short name of what is held fixed."""
@@ -72,16 +83,16 @@ def axes_of(groups: Sequence[OpGroup]) -> tuple[str, ...]:
     """Along which axes cells of a group differ in nothing else, as `compare --along` takes them."""
     pairs = (pair for group in groups for pair in itertools.combinations(group.results, 2))
     found = {_axis(a, b) for a, b in pairs}
-    return tuple(axis for axis in ("cross_device_op", *TABLE["packing"].kinds, "packing") if axis in found)
+    return tuple(name for key in TABLE if key in SIDE_BY_SIDE for name in (*TABLE[key].kinds, key) if name in found)
 
 
 def _axis(a: OpResult, b: OpResult) -> str:
-    """What two cells differ in; empty where it is both the op and the packing."""
-    if a.packing == b.packing:
-        return "cross_device_op"
-    kinds = {one.packing.partition("=")[0] for one in (a, b)}
-    of_packing = kinds.pop() if len(kinds) == 1 else "packing"  # packs against no such request
-    return of_packing if a.op == b.op else ""
+    """What two cells differ in; empty where it is several, such as both the op and the packing."""
+    key, *more = (key for key in TABLE if key in SIDE_BY_SIDE and a.cell.get(key) != b.cell.get(key))
+    if more:
+        return ""
+    kinds = {str(one.cell.get(key)).partition("=")[0] for one in (a, b)} if TABLE[key].kinds else {key}
+    return kinds.pop() if len(kinds) == 1 else key  # packs against no such request
 
 
 def _group(members: Sequence[CellTrials], layout: Layout) -> OpGroup:
@@ -107,5 +118,4 @@ def _result(cell: CellTrials, reference: CellTrials | None, layout: Layout) -> O
     ratio = None
     if cell.measured and reference and reference.measured and cell.cell_id != reference.cell_id:
         ratio = layout.ratio(cell.cell_id, reference.cell_id)
-    of = trained(cell.cell)
-    return OpResult(cell.cell_id, of.cross_device_op, of.packing, ratio)
+    return OpResult(trained(cell.cell), ratio)

@@ -2,10 +2,13 @@
 
 import math
 
+import pytest
+
 from harness.analysis import WorkloadSummary, summarise
 from harness.analysis.estimates.verdict import Margins
-from harness.analysis.ops import judge_ops
+from harness.analysis.ops import axes_of, judge_ops
 from harness.record.trial import TrialRecord
+from harness.spec.grouping import SIDE_BY_SIDE
 from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.synthetic import make_cell, make_run
@@ -52,3 +55,12 @@ def test_ops_are_judged_together() -> None:
 def test_one_trial_a_cell_leaves_every_op_undecided() -> None:
     work = workload([make_cell("mirrored", 2, op=op) for op in OPS], blocks=1)
     assert {judgement.verdict for judgement in judge_ops(work.ops, Margins()).values()} == {"undecided"}
+
+
+def test_another_axis_that_is_set_side_by_side_is_told_and_compared_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.analysis.ops.SIDE_BY_SIDE", SIDE_BY_SIDE | {"cycle_time"})
+    [group] = workload([make_cell("mirrored", 2, cycle_time=time) for time in (0, 5)]).ops
+    assert [item.name for item in group.results] == ["auto", "auto, cycle_time 5"]
+    assert axes_of([group]) == ("cycle_time",)
+    [both] = workload([make_cell("mirrored", 2, op=op, cycle_time=time) for op, time in (("auto", 0), ("ring", 5))]).ops
+    assert axes_of([both]) == ()

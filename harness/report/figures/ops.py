@@ -6,12 +6,14 @@ from itertools import accumulate
 
 from harness.analysis import Interval, OpGroup, OpResult, WorkloadSummary
 from harness.analysis.estimates.verdict import Judgement, Margins
-from harness.analysis.ops import judge_ops
+from harness.analysis.ops import OP, judge_ops
 from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.text import NOT_JUDGED, listed, percent, shortened, significant
+from harness.spec.axes import TABLE
+from harness.spec.grouping import SIDE_BY_SIDE
 from harness.visible import plural
 
 _MOST_GROUPS = 16
@@ -117,7 +119,7 @@ def _rows(groups: Sequence[OpGroup], summary: WorkloadSummary, verdicts: Mapping
             "cell_id": item.cell_id,
             "held_fixed": group.label,
             "op": item.op,
-            "packing": item.packing,
+            **{key: item.cell.get(key) for key in TABLE if key in SIDE_BY_SIDE and key != OP},
             "status": by_id[item.cell_id].status,
             "is_reference": item.cell_id == group.reference_id,
             "relative": item.relative.value if item.relative else None,
