@@ -88,6 +88,19 @@ def test_a_circle_through_a_folder_that_is_a_registry_is_found(folder: str, tmp_
     assert set(circle(kinds.parent)) == {"circled.kinds", "circled.kinds.sweep", "circled.runner"}
 
 
+def test_an_engine_beside_tensorflow_is_named_in_its_folder_in_the_table_of_axes_and_in_one_of_words() -> None:
+    beside = {path.name for path in (ROOT / "harness" / "engines").iterdir()} - {"tensorflow"}
+    named = {
+        name
+        for name, path in modules(ROOT / "harness").items()
+        if not name.startswith("harness.engines.")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in beside
+    }
+    of_packages = "harness.environment.software"
+    assert named == {"harness.spec.axes", "harness.report.words.engines", of_packages}
+
+
 def test_no_module_of_the_tests_imports_tensorflow_where_it_is_collected(collected_with_tensorflow: bool) -> None:
     assert not collected_with_tensorflow
 

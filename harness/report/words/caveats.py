@@ -8,7 +8,7 @@ from harness.analysis.estimates.verdict import Margins
 from harness.analysis.ops import judge_ops
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
-from harness.report.words.engines import processors_of_engines
+from harness.report.words.engines import processors_of_engines, told_of
 from harness.report.words.headline import varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
@@ -138,8 +138,9 @@ def _compilers(work: WorkloadSummary) -> Iterator[str]:
             f"{listed(compile_all)} compiled the whole step with XLA, and TensorFlow runs a graph of ops, each by "
             "itself, unless it is asked to compile: --xla false,true measures what that gives."
         )
-    if compile_all and any(cell.get("engine") == "torch" for cell, _ in ranked):
-        yield f"PyTorch ran op after op beside {listed(compile_all)}: what torch.compile would give was not measured."
+    if compile_all:
+        beside = (told_of(str(cell.get("engine"))).uncompiled for cell, _ in ranked)
+        yield from (words.format(listed(compile_all)) for words in dict.fromkeys(filter(None, beside)))
 
 
 def _processors(work: WorkloadSummary) -> Iterator[str]:
@@ -160,11 +161,10 @@ def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
     if found:
         engines = {trials.executed.engine for trials in found}
         other = ", as JAX does, and PyTorch in convolutions" if any(engines) else ""
-        jax = ", and JAX_DEFAULT_MATMUL_PRECISION=float32 to JAX" if "jax" in engines else ""
-        jax += "; TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 has PyTorch take it in products, too" if "torch" in engines else ""
+        variables = "".join(told_of(engine).tf32 for engine in sorted(engines))
         yield (
             "float32 was computed as TF32, with 10 bits of fraction in place of 23, which TensorFlow does by itself on "
-            f"GPUs that can{other}; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it{jax}."
+            f"GPUs that can{other}; NVIDIA_TF32_OVERRIDE=0 in the environment forbids it{variables}."
         )
 
 

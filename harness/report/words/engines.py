@@ -1,10 +1,36 @@
-"""What engines are held against each other by: their names, and the processors that they keep busy."""
+"""What engines are held against each other by: names, what is told of each, and the processors that they keep busy."""
 
 import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.words.text import listed
 from harness.spec.axes import ENGINE
+
+
+@dataclass(frozen=True)
+class ToldOf:
+    """What a reader of figures is told of an engine that its records do not say."""
+
+    uncompiled: str = ""
+    """Of one that runs op after op, a sentence beside those that compile, which stand in its braces."""
+    tf32: str = ""
+    """Its own variable for TF32, behind that of NVIDIA."""
+
+
+_TOLD_OF: Mapping[str, ToldOf] = {
+    "jax": ToldOf(tf32=", and JAX_DEFAULT_MATMUL_PRECISION=float32 to JAX"),
+    "torch": ToldOf(
+        "PyTorch ran op after op beside {}: what torch.compile would give was not measured.",
+        "; TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 has PyTorch take it in products, too",
+    ),
+}
+
+
+def told_of(engine: str) -> ToldOf:
+    """What is told of an engine beside others; nothing of one that is not in the table."""
+    return _TOLD_OF.get(engine, ToldOf())
 
 
 def engine_name(cell: CellSummary) -> str:
