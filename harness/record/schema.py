@@ -11,15 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from harness.record.checks import GateName
 from harness.record.faults import FaultRecord
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import SCHEMA_VERSION, RunManifest
 from harness.record.proof import ProofRecord
 from harness.record.trial import MEASURED, RATE_KEYS, TrialRecord
 from harness.spec.axes import OF_OWN_STEP
-from harness.spec.collective import COLLECTIVE
-from harness.spec.pipeline import PIPELINE
-from harness.spec.work import OWN_STEP, TAG, OwnStepCell
+from harness.spec.work import CELL_KINDS, TAG, Cell, OwnStepCell
 
 FOLDER = Path(__file__).with_name("schema")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -68,17 +67,26 @@ _INPUTS_GATE = _checks(
 )
 
 
+_GATES: dict[GateName, dict[str, Any]] = {
+    "own_step": _OWN_STEPS_GATE,
+    "collective": _COLLECTIVES_GATE,
+    "pipeline": _INPUTS_GATE,
+}
+"""What the checks must say of a trial whose gate is another than the full one, by its name."""
+
+
+def _is_of(kind: type[Cell]) -> dict[str, Any]:
+    """That a cell is of a kind of work, as it is written today or as it was."""
+    today = _has(TAG, kind.tag)
+    return {"anyOf": [today, _has("loop", OwnStepCell.EARLIER_LOOP)]} if kind is OwnStepCell else today
+
+
 def _gate_of_work() -> dict[str, Any]:
     """What the checks must say whose gate is passed, by the kind of work."""
-    own_step = {"anyOf": [_has(TAG, OWN_STEP), _has("loop", OwnStepCell.EARLIER_LOOP)]}
-    gates = (
-        (own_step, _OWN_STEPS_GATE),
-        (_has(TAG, COLLECTIVE), _COLLECTIVES_GATE),
-        (_has(TAG, PIPELINE), _INPUTS_GATE),
-    )
     found = _FULL_GATE
-    for kind, gate in reversed(gates):
-        found = {"if": {"properties": {"cell": kind}}, "then": gate, "else": found}
+    for name, gate in reversed(_GATES.items()):
+        for kind in (kind for kind in CELL_KINDS.values() if name == kind.GATE):
+            found = {"if": {"properties": {"cell": _is_of(kind)}}, "then": gate, "else": found}
     return found
 
 

@@ -39,8 +39,8 @@ class Matrix:
 
 def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     """The matrix of `sweep`; UsageError on an unknown name, and NothingLeft when no combination is left."""
-    if sweep.work in _MATRIX_OF:
-        return _MATRIX_OF[sweep.work](sweep, catalogue)
+    if sweep.work in MATRIX_OF:
+        return MATRIX_OF[sweep.work](sweep, catalogue)
     if sweep.step:
         return Matrix(tuple(_own_steps(sweep)))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
@@ -178,7 +178,7 @@ def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftO
             yield from map(whole.cut_behind, sweep.asked("cut"))
 
 
-_MATRIX_OF: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
+MATRIX_OF: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
 """The matrix of each kind of work that a spec asks for by `work`, but of trainings."""
 
 

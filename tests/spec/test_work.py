@@ -1,11 +1,19 @@
 """A cell is what its kind of work says, and cells of earlier runs are the cells that they were."""
 
+from typing import get_args
+
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from harness.engines.tensorflow.tasks import LOADED, TASKS
+from harness.record import checks, schema
+from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell, trained
+from harness.spec.expand import MATRIX_OF
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity
-from harness.spec.work import Cell, OwnStepCell, kind_of_work, quantity_of
+from harness.spec.settings import Settings
+from harness.spec.sweep import OTHER_WORKS
+from harness.spec.work import CELL_KINDS, OWN_STEP, TRAINING, Cell, OwnStepCell, kind_of_work, quantity_of
 from tests.synthetic import make_cell
 
 EARLIER = {
@@ -94,3 +102,18 @@ def test_work_of_several_quantities_has_no_quantity_in_common() -> None:
     tokens = OwnStepCell(step="a.b:c", quantity="tokens")
     assert quantity_of([make_cell(), OwnStepCell(step="a.b:c")]) == EXAMPLES
     assert quantity_of([make_cell(), tokens]) == SEVERAL
+
+
+def test_a_kind_of_work_that_a_spec_asks_for_is_entered_wherever_one_must_be() -> None:
+    asked = {*get_args(Settings.model_fields["work"].annotation)} - {TRAINING}
+    assert asked == OTHER_WORKS.keys() == MATRIX_OF.keys()
+    assert asked <= CELL_KINDS.keys()
+    assert asked | {OWN_STEP} <= TASKS.keys()
+    assert CELL_KINDS.keys() == LOADED.keys()
+    assert {work for axis in TABLE.values() for work in axis.works} <= CELL_KINDS.keys()
+
+
+def test_a_gate_of_a_kind_of_work_is_one_whose_checks_are_known_to_records_and_to_their_schema() -> None:
+    gates = {kind.GATE for kind in CELL_KINDS.values()}
+    assert gates <= {*get_args(checks.GateName)} == checks._GATES.keys()
+    assert gates - {"full", "instrument"} == schema._GATES.keys()
