@@ -11,6 +11,7 @@ from harness.analysis.estimates.intervals import Interval, Sample, own_estimate
 from harness.analysis.estimates.windows import diagnose
 from harness.analysis.gpus import GpuWindows, gpu_windows
 from harness.record.cluster import NetworkRecord
+from harness.record.manifest import DeviceRecord
 from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
 from harness.spec.work import Cell
 
@@ -103,8 +104,8 @@ class CellTrials:
     shared: bool
     resources: Resources
     """What the first trial that got its devices ran on."""
-    on_processors: bool
-    """Whether its devices are processors of a host, so that processor time is all of their computing."""
+    device: DeviceRecord
+    """What its devices are. On processors the time of these is all of their computing."""
     network: NetworkRecord | None = None
     """What the emulated network turned out to be: medians over the trials that have one."""
     all_cores: int = 0
@@ -150,7 +151,7 @@ def read_cell(
     cell: Cell,
     trials: Sequence[TrialRecord],
     planned: int,
-    on_processors: bool,
+    device: DeviceRecord,
     pilot_blocks: int | None = None,
     cores: object = None,
     trend: float | None = None,
@@ -184,9 +185,9 @@ def read_cell(
         physical_devices=resources[0].physical_devices if resources else 1,
         shared=any(part.shared for part in resources),
         resources=resources[0] if resources else Resources(),
-        on_processors=on_processors,
+        device=device,
         network=_network(trials),
-        all_cores=_all_cores(resources, cores) if cell.is_base and on_processors else 0,
+        all_cores=_all_cores(resources, cores) if cell.is_base and device.shares_cores else 0,
         gpus=gpu_windows(measured),
         again=again,
     )

@@ -70,7 +70,7 @@ class CollectiveGroup:
     def shares_memory(self) -> bool:
         """Whether replicas of TensorFlow's are all of one process on the processor."""
         of_one = (one for one in self.figures if one.cell.shape.workers == 1)
-        return any(one.summary.trials.on_processors and one.cell.get("engine") == ENGINE for one in of_one)
+        return any(one.summary.trials.device.on_processors and one.cell.get("engine") == ENGINE for one in of_one)
 
     @property
     def curves(self) -> tuple[OpCurve, ...]:

@@ -133,7 +133,7 @@ def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     trials = cell.trials
     busy = min(trials.cell.replicas_in_sync, trials.physical_devices)
     number = _number(trials)
-    if trials.on_processors:
+    if trials.device.on_processors:
         most = max((limit.threads for limit in limits.limits), default=1)
         threads = min(most, busy * (trials.resources.intra_op_threads or most))
         place = plural(threads, "thread")
@@ -163,7 +163,7 @@ def bus_limit(cells: Sequence[CellSummary], limits: LimitsRecord | None, launche
     shapes = [cell.trials.cell.shape for cell in cells]
     if limits is None or launcher != "local" or any(shape.network for shape in shapes):
         return None
-    on_cores = all(cell.trials.on_processors for cell in cells)
+    on_cores = all(cell.trials.device.on_processors for cell in cells)
     between = on_cores and all(shape.workers > 1 for shape in shapes)
     carriers: list[tuple[LimitKind, str]] = [("between_processes", "TCP between processes")] if between else []
     carriers.append(("memory", "memory") if on_cores else ("device_to_device", "copies from GPU to GPU"))

@@ -226,7 +226,7 @@ def _holds_one(speed_up: Interval) -> bool:
 
 def _has_whole_machine(base: CellTrials, ordered: Sequence[CellTrials]) -> bool:
     """Whether the fastest no-strategy cell was the best of all that one process can do here."""
-    return not base.on_processors or any(cell.all_cores and _told_alike(cell, base) for cell in ordered)
+    return not base.device.shares_cores or any(cell.all_cores and _told_alike(cell, base) for cell in ordered)
 
 
 def _told_alike(one: CellTrials, other: CellTrials) -> bool:

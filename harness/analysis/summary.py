@@ -173,7 +173,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
             cell,
             by_cell[cell_id],
             planned[cell_id],
-            manifest.computes_on_processors(cell),
+            manifest.device_of(cell),
             pilot_blocks,
             cores,
             trend_of(found, cell_id),

@@ -100,6 +100,25 @@ class Machine(RecordModel):
     warnings: list[str] = []
 
 
+class DeviceRecord(RecordModel):
+    """What a kind of device is, as its engine says (`harness.spec.catalogue.DeviceTraits`)."""
+
+    on_processors: bool = False
+    virtual: bool = False
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether a device is a part of the processors, of which one process without a strategy could have more."""
+        return self.on_processors and self.virtual
+
+
+OF_EARLIER = {
+    VIRTUAL_CPU: DeviceRecord(on_processors=True, virtual=True),
+    "virtual-gpu": DeviceRecord(virtual=True),
+}
+"""Of runs that do not say; any other kind was an accelerator with a device of its own for each replica."""
+
+
 class SideRecord(RecordModel):
     """One side of a comparison: what it is, and in which environment its trials ran."""
 
@@ -269,9 +288,8 @@ class RunManifest(RecordModel):
     harness_version: str
     sweep: Sweep
     cells: list[Cell]
-    on_processors: list[str] | None = None
-    """Device kinds of the cells that are the processors of a host, as their engines say. None where that was not
-    recorded: `virtual-cpu` alone is."""
+    devices: dict[str, DeviceRecord] | None = None
+    """The device kinds of the cells; None where they were not recorded, and there were no others than `OF_EARLIER`."""
     base_cell_ids: list[str] = []
     """Cells measured only because others are compared with them."""
     left_out: list[LeftOutRecord] = []
@@ -299,9 +317,10 @@ class RunManifest(RecordModel):
         """Of what measured: the machine, or the hosts elsewhere together (`harness.record.hosts`)."""
         return together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
 
-    def computes_on_processors(self, cell: Cell) -> bool:
-        """Whether the devices of `cell` are processors of its host, and not accelerators."""
-        return cell.shape.device in ((VIRTUAL_CPU,) if self.on_processors is None else self.on_processors)
+    def device_of(self, cell: Cell) -> DeviceRecord:
+        """What the devices of `cell` are."""
+        known = OF_EARLIER if self.devices is None else self.devices
+        return known.get(cell.shape.device, DeviceRecord())
 
     @property
     def what(self) -> What:
@@ -330,7 +349,7 @@ class RunManifest(RecordModel):
     def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Runs of the kinds that there have always been are written as they always were."""
         values: dict[str, Any] = plain(self)
-        for later in ("on_processors", "explain", "extension"):
+        for later in ("devices", "explain", "extension"):
             if getattr(self, later) is None:
                 values.pop(later, None)
         return values

@@ -15,7 +15,7 @@ from harness.environment import facts, other_machine, warnings
 from harness.environment.commits import telling_unignored
 from harness.environment.limits import usable_cores
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
-from harness.record.manifest import Machine, RunManifest
+from harness.record.manifest import DeviceRecord, Machine, RunManifest
 from harness.record.reading import load_manifest
 from harness.record.store import RunStore, new_run_id
 from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
@@ -43,7 +43,7 @@ def new_manifest(
 ) -> RunManifest:
     """The manifest of a run that begins now, on this machine; `rest` is what else it sets out to do."""
     found, devices = facts(), devices_of(dict.fromkeys(engine_for(cell, sweep) for cell in cells))
-    kinds = sorted({cell.shape.device for cell in cells} & devices.keys())
+    kinds = {kind: devices[kind] for kind in sorted({cell.shape.device for cell in cells} & devices.keys())}
     return RunManifest(
         run_id=new_run_id(name),
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -51,7 +51,7 @@ def new_manifest(
         harness_version=__version__,
         sweep=sweep,
         cells=list(cells),
-        on_processors=[kind for kind in kinds if devices[kind].on_processors],
+        devices={kind: DeviceRecord(on_processors=of.on_processors, virtual=of.virtual) for kind, of in kinds.items()},
         machine=Machine(facts=found, warnings=warnings(found)),
         **rest,
     )

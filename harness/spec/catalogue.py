@@ -86,8 +86,9 @@ class DeviceTraits:
     """Cores that one process without a strategy could compute on, where one device is fewer; None where it is all."""
     past_networks: bool = False
     """Whether processes of one host exchange past its network by any op, so that an emulated one carries nothing."""
-    parts_of: str = ""
-    """The kind one of whose devices it is split from: one of it alone is one of those. Empty of what is not split."""
+    virtual: bool = False
+    """Whether its devices are parts of one real device, so that they show what a strategy costs and not what more
+    hardware gives."""
     taken_by_import: bool = False
     """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
 

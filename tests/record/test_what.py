@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from harness.errors import UsageError
 from harness.record import RunManifest
 from harness.record.imported import ImportedRecord
-from harness.record.manifest import ComparisonRecord, ExtensionPlan, SweepPlan
+from harness.record.manifest import ComparisonRecord, DeviceRecord, ExtensionPlan, SweepPlan
 from harness.registry import registered
 from harness.trial.engines import catalogue_of
 from tests.comparisons import ab_run
@@ -63,13 +63,15 @@ def test_nothing_but_the_manifest_itself_asks_which_of_its_parts_is_set() -> Non
     assert asked == []
 
 
-def test_a_run_keeps_which_device_kinds_are_processors_and_of_one_without_that_virtual_cpu_is() -> None:
-    made = manifest(on_processors=["whole-cpu"])
-    assert RunManifest.model_validate_json(made.model_dump_json()).on_processors == ["whole-cpu"]
-    kinds = [cell(device=kind) for kind in ("whole-cpu", "virtual-cpu", "gpu")]
-    assert [made.computes_on_processors(of) for of in kinds] == [True, False, False]
-    assert "on_processors" not in json.loads(manifest().model_dump_json())
-    assert [manifest().computes_on_processors(of) for of in kinds] == [False, True, False]
+def test_a_run_keeps_what_its_device_kinds_are_and_one_of_before_has_those_there_were() -> None:
+    whole, plain = DeviceRecord(on_processors=True), DeviceRecord()
+    made = manifest(devices={"whole-cpu": whole})
+    assert RunManifest.model_validate_json(made.model_dump_json()).devices == {"whole-cpu": whole}
+    kinds = [cell(device=kind) for kind in ("whole-cpu", "virtual-cpu", "virtual-gpu", "gpu")]
+    assert [made.device_of(of) for of in kinds] == [whole, plain, plain, plain]
+    assert "devices" not in json.loads(manifest().model_dump_json())
+    both, virtual = DeviceRecord(on_processors=True, virtual=True), DeviceRecord(virtual=True)
+    assert [manifest().device_of(of) for of in kinds] == [plain, both, virtual, plain]
 
 
 OF_OTHER_THINGS = {
@@ -88,7 +90,7 @@ def device_kinds_compared(text: str) -> bool:
     return any(ast.unparse(part) in names for part in parts)
 
 
-def test_nothing_but_the_manifest_of_an_earlier_run_tells_device_kinds_by_their_names() -> None:
+def test_no_module_tells_device_kinds_by_their_names() -> None:
     assert device_kinds_compared('cell.shape.device == "virtual-cpu"')
     assert device_kinds_compared('"gpu" in {kind for kind in kinds}')
     files = {path: path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "harness").rglob("*.py"))}
@@ -97,4 +99,4 @@ def test_nothing_but_the_manifest_of_an_earlier_run_tells_device_kinds_by_their_
         for path, name in files.items()
         if not name.startswith("harness/engines/") and device_kinds_compared(path.read_text(encoding="utf-8"))
     }
-    assert found == {"harness/record/manifest.py", *OF_OTHER_THINGS}
+    assert found == OF_OTHER_THINGS.keys()

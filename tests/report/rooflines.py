@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.record.limits import LimitsRecord
-from harness.record.manifest import RunManifest
+from harness.record.manifest import DeviceRecord, RunManifest
 from harness.record.trial import TrialRecord
 from tests.limits import limit, limits
 from tests.synthetic import make_cell, make_run
@@ -26,13 +26,13 @@ def counted(trial: TrialRecord, physical: int = 8, **work: Any) -> TrialRecord:
 
 
 def run(
-    device: str = "virtual-cpu", on_processors: list[str] | None = None, **changes: Any
+    device: str = "virtual-cpu", devices: dict[str, DeviceRecord] | None = None, **changes: Any
 ) -> tuple[RunManifest, list[TrialRecord]]:
     shapes = (("none", 1), ("mirrored", 2), ("mirrored", 8))
     made: tuple[RunManifest, list[TrialRecord]] = make_run(
         [make_cell(*of, device=device) for of in shapes],
         faults=False,
         change=lambda trial: counted(trial, **changes),
-        on_processors=on_processors,
+        devices=devices,
     )
     return made

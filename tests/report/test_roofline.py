@@ -12,7 +12,7 @@ from harness.analysis import RunSummary, summarise
 from harness.analysis.limits import CellRate, cell_rates, limits_of, roofs_of
 from harness.errors import UsageError
 from harness.record.limits import LimitsRecord, keep_sheet
-from harness.record.manifest import Machine
+from harness.record.manifest import DeviceRecord, Machine
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
 from harness.report.figures import Picture, roofline_figure
@@ -69,10 +69,10 @@ def test_a_cell_is_held_against_as_many_threads_as_it_keeps_busy() -> None:
 
 
 def test_whether_devices_are_processors_is_as_the_run_says_and_not_as_their_kind_is_called() -> None:
-    whole = [rate.roof.place for rate in rates(device="whole-cpu", on_processors=["whole-cpu"]) if rate.roof]
-    assert whole == ["1 thread", "2 threads", "8 threads"]
-    summary = summarise(*run(device="whole-cpu", on_processors=[]))
-    assert not any(cell.trials.on_processors for cell in summary.cells)
+    whole = {"whole-cpu": DeviceRecord(on_processors=True)}
+    places = [rate.roof.place for rate in rates(device="whole-cpu", devices=whole) if rate.roof]
+    assert places == ["1 thread", "2 threads", "8 threads"]
+    assert all(rate.roof is None for rate in rates(device="whole-cpu")), "no limits of a GPU are known"
 
 
 def test_replicas_that_share_a_processor_have_the_limit_of_what_there_is() -> None:

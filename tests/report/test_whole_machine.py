@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from harness.analysis import summarise
+from harness.record.manifest import DeviceRecord
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report.words.answer import answer_lines
@@ -53,6 +54,15 @@ def test_faster_than_one_virtual_device_is_no_claim_where_the_whole_machine_was_
     assert "istributing pays:" not in text
     slower = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
     assert "On these virtual devices do not distribute: the best" in slower  # as it would be against a faster base
+
+
+def test_one_device_that_is_all_of_the_processor_is_the_whole_machine_and_no_virtual_device() -> None:
+    cells, whole = [make_cell("none", device="whole-cpu"), make_cell("mirrored", 2, device="whole-cpu")], DeviceRecord
+    text = said(cells, faults=False, devices={"whole-cpu": whole(on_processors=True)})
+    assert text.startswith("Distribute: mirrored, 2 replicas")
+    assert "\nDistributing pays: " in text
+    parts = said(cells, faults=False, devices={"whole-cpu": whole(on_processors=True, virtual=True)})
+    assert parts.startswith("Faster than one device; against the whole machine not measured.\n")
 
 
 def test_a_whole_machine_without_a_figure_was_not_measured() -> None:

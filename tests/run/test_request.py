@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
+from harness.record.manifest import DeviceRecord
 from harness.run import request
 from harness.run.request import asked_matrix, data_dir_of, request_for
 from harness.run.runner import new_manifest
@@ -67,8 +68,12 @@ def test_a_device_of_fewer_cores_than_a_process_could_have_has_one_thread_whatev
     assert request_for(cell(device="some-cpu"), Sweep(), Path()).intra_op_threads == threads
 
 
-def test_a_manifest_keeps_which_of_its_device_kinds_their_engines_call_processors() -> None:
+def test_a_manifest_keeps_what_its_device_kinds_are_by_their_engines() -> None:
     own = "benchmarks.own_engine:Means"
     cells = [cell(device="thread", engine=own), cell(device="virtual-cpu"), cell(device="gpu")]
     made = new_manifest("made", [], Sweep(engine=["tensorflow", own]), cells)
-    assert made.on_processors == ["thread", "virtual-cpu"]
+    assert made.devices == {
+        "gpu": DeviceRecord(),
+        "thread": DeviceRecord(on_processors=True),
+        "virtual-cpu": DeviceRecord(on_processors=True, virtual=True),
+    }

@@ -149,8 +149,8 @@ def _read(run: Run, side: SideRecord, cells: Mapping[str, Cell], trends: Trends)
     groups = [group for plan in run.manifest.plans for block in plan.blocks for group in block]
     planned = sum(group.count(side.name) for group in groups)
     cell, trend = cells[side.cell_id], trends.get((side.cell_id, side.name))
-    on_processors = run.manifest.computes_on_processors(cell)
-    return read_cell(cell, trials, planned, on_processors, pilot_blocks_of(run.manifest), trend=trend)
+    device = run.manifest.device_of(cell)
+    return read_cell(cell, trials, planned, device, pilot_blocks_of(run.manifest), trend=trend)
 
 
 def _planned_margins(run: Run) -> Margins:

@@ -20,6 +20,7 @@ from harness.errors import StorageError
 from harness.looks import MOST_BLOCKS
 from harness.record import Run
 from harness.record.imported import ImportedRecord, PublishedFigure
+from harness.record.manifest import DeviceRecord
 from harness.record.trial import Executed, Resources
 from harness.spec.cell import LATER, TrainingCell
 from harness.spec.quantity import EXAMPLES, Work
@@ -174,7 +175,7 @@ def _published(figure: PublishedFigure, cell: PublishedCell) -> CellTrials:
         physical_devices=1,
         shared=False,
         resources=Resources(),
-        on_processors=False,
+        device=DeviceRecord(),
     )
 
 

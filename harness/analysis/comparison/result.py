@@ -41,7 +41,7 @@ class Row:
     @property
     def on_processors(self) -> bool:
         """Whether both sides computed on processors, so that processor time is all of their computing."""
-        return self.a.on_processors and self.b.on_processors
+        return self.a.device.on_processors and self.b.device.on_processors
 
 
 @dataclass(frozen=True, kw_only=True)

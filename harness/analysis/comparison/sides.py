@@ -69,8 +69,8 @@ def side_cells(run: Run, mark: str = "") -> dict[str, SideCell]:
         trials[trial.cell_id].append(trial.model_copy(update={"group": mark + trial.group}))
     sides, found = {}, trends_of(run.trials)
     for cell_id, cell in cells.items():
-        on_processors, trend = run.manifest.computes_on_processors(cell), trend_of(found, cell_id)
-        read = read_cell(cell, trials[cell_id], planned[cell_id], on_processors, pilot_blocks, trend=trend)
+        device, trend = run.manifest.device_of(cell), trend_of(found, cell_id)
+        read = read_cell(cell, trials[cell_id], planned[cell_id], device, pilot_blocks, trend=trend)
         ok = sorted((t for t in trials[cell_id] if t.measured), key=lambda trial: trial.block)
         cpu = cpu_sample(ok, [trial.group for trial in ok]) if read.measured else None
         sides[cell_id] = SideCell(read, cpu, pilot_blocks)

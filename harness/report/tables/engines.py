@@ -21,7 +21,7 @@ NOTE = (
 
 def tells_not(work: WorkloadSummary) -> str:
     """What a ranking of several engines does not say."""
-    on_processors = all(cell.trials.on_processors for cell in work.cells)
+    on_processors = all(cell.trials.device.on_processors for cell in work.cells)
     return (
         "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or "
         f"on {'accelerators' if on_processors else 'other devices'}, nor how mature or convenient they are."

@@ -48,7 +48,7 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise, margins: 
 
 def is_virtual(work: WorkloadSummary) -> bool:
     """Whether the workload ran on virtual devices."""
-    return str(work.workload.get("device") or "").startswith("virtual")
+    return any(cell.trials.device.virtual for cell in work.cells)
 
 
 def _ops(work: WorkloadSummary, margins: Margins) -> Iterator[str]:

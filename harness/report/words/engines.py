@@ -50,7 +50,7 @@ def processors_of_engines(work: WorkloadSummary) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for cell in work.ranking:
         trials = cell.trials
-        alone = trials.cell.is_base and trials.on_processors and not trials.all_cores
+        alone = trials.cell.is_base and trials.device.on_processors and not trials.all_cores
         if alone and cell.measured is not None and cell.measured.processors is not None:
             found.setdefault(engine_name(cell), []).append(cell.measured.processors)
     return {engine: statistics.median(each) for engine, each in found.items()}

@@ -81,7 +81,7 @@ def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogu
     yield from cells.out_of_memory(run, catalogue)
     own = {name for name, traits in catalogue.devices.items() if not traits.on_processors}
     yield from map(questions.copies, (one for one in run.trials if one.trace and one.cell.shape.device in own))
-    for device in [kind for kind in working if not catalogue.devices[kind].parts_of]:
+    for device in [kind for kind in working if cells.has_its_own(catalogue.devices[kind])]:
         alone, mirrored = (_one(matrix.cells, device, *of) for of in ((NO_STRATEGY, 1), (USUAL_STRATEGY, 2)))
         with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
             yield from _of_living(zygote, *(_busy(cell, catalogue) for cell in (alone, mirrored)))

@@ -10,7 +10,7 @@ from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
 from harness.run.progress.base import Progress
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
-from harness.spec.catalogue import VIRTUAL_CPU, Catalogue
+from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, DeviceTraits
 from harness.spec.expand import Matrix, expand
 from harness.spec.sweep import Sweep, sweep_from
 from harness.spec.work import Cell
@@ -47,17 +47,22 @@ def acceptance(catalogue: Catalogue, devices: Sequence[str], only: str = ".*") -
     return Matrix(tuple(cells.values()), left_out=tuple(left_out))
 
 
+def has_its_own(device: DeviceTraits) -> bool:
+    """Whether one replica has a cell of the kind's own; logical GPUs are one real GPU, which has that cell already."""
+    return device.on_processors or not device.virtual
+
+
 def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
     """The parts of the matrix on one kind of device."""
-    part = bool(catalogue.devices[device].parts_of)  # the kind that it is split from has the cell of one
+    own = has_its_own(catalogue.devices[device])
     fitting = {
         name: traits
         for name, traits in catalogue.strategies.items()
         if (traits.devices is None or device in traits.devices)
         and (name not in catalogue.devices or name == device)
-        and not (part and traits.max_replicas == 1)
+        and (own or traits.max_replicas != 1)
     }
-    ops, counts = list(catalogue.cross_device_ops), list(REPLICAS[1:] if part else REPLICAS)
+    ops, counts = list(catalogue.cross_device_ops), list(REPLICAS if own else REPLICAS[1:])
     for name, traits in fitting.items():
         shape = {"workers": 2, "ps": 1} if traits.parameter_servers else {"workers": 2} if traits.multi_worker else {}
         replicas = [1] if traits.multi_worker else counts

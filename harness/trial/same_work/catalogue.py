@@ -76,7 +76,7 @@ def catalogue_of(
 ) -> Catalogue:
     """The catalogue of an engine: its processor as a device and the `cards` beside it, its strategies, the summaries of
     its ops and loops, the instruments of each loop, and keys by which `explain` advises beside LEVERS."""
-    processor = DeviceTraits(VIRTUAL_CPU, device, on_processors=True, cores=usable_cores())
+    processor = DeviceTraits(VIRTUAL_CPU, device, on_processors=True, virtual=True, cores=usable_cores())
     return Catalogue(
         devices={traits.name: traits for traits in (processor, *cards)},
         strategies={traits.name: traits for traits in strategies},

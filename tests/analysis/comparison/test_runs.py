@@ -14,6 +14,7 @@ from harness.analysis.estimates.verdict import Margins, holm
 from harness.analysis.ranking import benjamini_hochberg
 from harness.errors import StorageError, UsageError
 from harness.record import Run, TrialRecord
+from harness.record.manifest import DeviceRecord
 from harness.record.reading import load_run
 from harness.report.comparison.notes import notes_of
 from harness.report.comparison.rule import methods
@@ -69,9 +70,9 @@ def test_of_accelerators_the_hosts_processor_time_does_not_say_that_a_side_waits
 
 
 def test_of_processors_it_does_however_their_kind_is_called() -> None:
-    cells = [make_cell("mirrored", 2, device="whole-cpu")]
+    cells, devices = [make_cell("mirrored", 2, device="whole-cpu")], {"whole-cpu": DeviceRecord(on_processors=True)}
     runs = (sweep_run("run-a", cells), sweep_run("run-b", cells, seed=2, wall=1.06))
-    a, b = (replace(run, manifest=run.manifest.model_copy(update={"on_processors": ["whole-cpu"]})) for run in runs)
+    a, b = (replace(run, manifest=run.manifest.model_copy(update={"devices": devices})) for run in runs)
     [row] = compare_runs(a, b, MARGINS).rows
     assert "waits more" in (row.disagreement or "")
 

@@ -15,7 +15,11 @@ class VirtualCpu(DeviceKind):
     """One logical CPU a replica. With one intra-op thread a replica uses about one core."""
 
     traits = DeviceTraits(
-        VIRTUAL_CPU, "logical devices on the processor; they share its cores", on_processors=True, cores=usable_cores()
+        VIRTUAL_CPU,
+        "logical devices on the processor; they share its cores",
+        on_processors=True,
+        virtual=True,
+        cores=usable_cores(),
     )
 
     def available(self) -> str | None:

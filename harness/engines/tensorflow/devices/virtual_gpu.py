@@ -16,7 +16,7 @@ DEFAULT_MEMORY_MB = 2048
 class VirtualGpu(DeviceKind):
     """Replicas share one card: overhead, not hardware scaling."""
 
-    traits = DeviceTraits("virtual-gpu", "logical GPUs on the first physical GPU", live_trials=2, parts_of="gpu")
+    traits = DeviceTraits("virtual-gpu", "logical GPUs on the first physical GPU", virtual=True, live_trials=2)
 
     def available(self) -> str | None:
         """None where TensorFlow sees a GPU."""
