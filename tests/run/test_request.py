@@ -71,7 +71,7 @@ def test_a_device_of_fewer_cores_than_a_process_could_have_has_one_thread_whatev
 def test_a_manifest_keeps_what_its_device_kinds_are_by_their_engines() -> None:
     own = "benchmarks.own_engine:Means"
     cells = [cell(device="thread", engine=own), cell(device="virtual-cpu"), cell(device="gpu")]
-    made = new_manifest("made", [], Sweep(engine=["tensorflow", own]), cells)
+    made = new_manifest("made", [], Sweep(engine=["tensorflow", own]), cells, plans=[])
     assert made.devices == {
         "gpu": DeviceRecord(),
         "thread": DeviceRecord(on_processors=True),
