@@ -16,7 +16,7 @@ run; the p-values are adjusted by Benjamini–Hochberg at 5 %, see `docs/protoco
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -50,10 +50,10 @@ class RankingScope:
     quantity: Quantity
 
     @classmethod
-    def of(cls, cells: Sequence[Cell]) -> "RankingScope":
-        """The workload of cells that have one scope."""
+    def of(cls, cells: Sequence[Cell], untrue: Collection[str] = ()) -> "RankingScope":
+        """The workload of cells that have one scope. Its name leaves out values that are `untrue` of what ran."""
         first = cells[0]
-        return cls(tuple(first.in_common(cells).items()), first.scope_label(cells), first.work.quantity)
+        return cls(tuple(first.in_common(cells).items()), first.scope_label(cells, untrue), first.work.quantity)
 
     def get(self, key: str) -> Any:
         """The value of a key, None where this kind of work has no such key."""

@@ -272,20 +272,20 @@ def _summarise_workload(
         vs_none, vs_own = both_bases(cell, by_id, families[family(cell.cell)], references)
         twin = twins.get(cell.cell_id, ())
         summaries.append(CellSummary(cell, place_of.get(cell.cell_id), vs_none, vs_own, twin))
-    workload = RankingScope.of([cell.cell for cell in ranked or members])  # its name claims no value of cells without
-    workload = replace(workload, label=_true_of(workload.label, ranked))
+    # its name claims no value of cells without a place
+    workload = RankingScope.of([cell.cell for cell in ranked or members], _untrue(ranked))
     linked = all(layout.met(place.cell_id, places[0].cell_id) for place in places)
     found = answer(members, places, layout, judged)
     return WorkloadSummary(workload, tuple(summaries), found, ops, linked, judged)
 
 
-def _true_of(label: str, ranked: Sequence[CellTrials]) -> str:
-    """`label` without what a ranked cell did otherwise: its engine compiled what it was not asked to, or computed
-    float32 as TF32."""
+def _untrue(ranked: Sequence[CellTrials]) -> frozenset[str]:
+    """Values that a ranked cell was asked for and did otherwise: its engine compiled what it was not asked to, or
+    computed float32 as TF32."""
     ran = [cell.executed for cell in ranked]
-    untrue = {"no XLA"} if any("XLA" in one.unlike.get("compiler", "") for one in ran) else set()
-    untrue |= {"float32"} if any(one.arithmetic == TF32 for one in ran) else set()
-    return ", ".join(part for part in label.split(", ") if part not in untrue)
+    compiled = any("XLA" in one.unlike.get("compiler", "") for one in ran)
+    as_tf32 = any(one.arithmetic == TF32 for one in ran)
+    return frozenset(["no XLA"] * compiled + ["float32"] * as_tf32)
 
 
 def _same_experiments(cells: Sequence[CellTrials]) -> dict[str, tuple[str, ...]]:

@@ -74,11 +74,12 @@ class TrainingCell(Axes, DistributedCell):
         alike = {key for key in TOLD if len({cell.get(key) for cell in ranked}) == 1}
         return {key: getattr(self, key) for key in OUTER_FIRST if key not in COMPETING or key in alike}
 
-    def scope_label(self, ranked: Sequence[Cell]) -> str:
-        """One line that names the ranking of `ranked`."""
+    def scope_label(self, ranked: Sequence[Cell], untrue: Collection[str] = ()) -> str:
+        """One line that names the ranking of `ranked`, without values that are `untrue` of what ran."""
         scope = "global batch fixed" if self.batch_scope == "global" else "per-replica batch fixed"
         rest = [told_among([trained(cell) for cell in ranked], key) for key in BESIDE_HEAD]
-        return ", ".join([head(self), *rest, scope, *sayings(self, without=COMPETING)])
+        true = [words for words in rest if words not in untrue]
+        return ", ".join([head(self), *true, scope, *sayings(self, without=COMPETING)])
 
     @property
     def shape(self) -> Shape:

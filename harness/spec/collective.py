@@ -1,7 +1,7 @@
 """A collective by itself, as a kind of work: its cells, and the keys of a spec that only they have."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, create_model
@@ -179,7 +179,7 @@ class CollectiveCell(_Keys):
         apart = {key: self.get(key) for key in type(self).model_fields if key not in left_out}
         return {**apart, "quantity": BYTES.many}
 
-    def scope_label(self, ranked: Sequence[Cell]) -> str:
+    def scope_label(self, ranked: Sequence[Cell], untrue: Collection[str] = ()) -> str:
         """`all_reduce of 64 KiB over 2 replicas, virtual-cpu`."""
         return f"{self.collective} of {self._what} over {self.between}"
 

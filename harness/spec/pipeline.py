@@ -5,7 +5,7 @@ step on batches that lie on its device already: by it a pipeline is the limit or
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
@@ -97,7 +97,7 @@ class _OfModel(_Fed):
         keys = type(self).model_fields
         return {TAG: PIPELINE, **{key: self.get(key) for key in OUTER_FIRST if key in keys and key not in COMPETING}}
 
-    def scope_label(self, ranked: Sequence[Cell]) -> str:
+    def scope_label(self, ranked: Sequence[Cell], untrue: Collection[str] = ()) -> str:
         """`input of mnist_cnn on digits, virtual-cpu`."""
         return f"input of {head(self)}"
 

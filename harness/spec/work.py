@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
@@ -109,8 +109,8 @@ class Cell(BaseModel, ABC):
         """What all of `ranked`, which share the scope, are told to share."""
         return self.scope
 
-    def scope_label(self, ranked: "Sequence[Cell]") -> str:
-        """One line that names the ranking of `ranked`."""
+    def scope_label(self, ranked: "Sequence[Cell]", untrue: Collection[str] = ()) -> str:
+        """One line that names the ranking of `ranked`, without values that are `untrue` of what ran."""
         return self.subject
 
     @property

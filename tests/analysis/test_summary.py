@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
@@ -206,3 +207,22 @@ def test_kept_records_that_show_one_program_with_xla_and_without_are_two_experim
     cells = [make_cell(loop="fit", xla=xla) for xla in (False, True)]
     summary = summarise(*make_run(cells, change=alike, faults=False))
     assert [cell.same_experiment_as for cell in summary.cells] == [(), ()]
+
+
+def test_the_name_of_a_ranking_leaves_out_what_ran_otherwise_and_nothing_of_what_its_data_are_called() -> None:
+    files = "tfrecord:/of me, float32, no XLA, b/*"
+
+    def otherwise(record: TrialRecord) -> TrialRecord:
+        told = {"arithmetic": "tf32", "engine": "jax", "unlike": {"compiler": "XLA compiles the whole step"}}
+        return record.model_copy(update={"executed": record.executed.model_copy(update=told)})
+
+    def named(**change: Any) -> str:
+        cells = [make_cell("none", data=files), make_cell("mirrored", 2, data=files)]
+        return summarise(*make_run(cells, faults=False, **change)).workloads[0].workload.label
+
+    plain = named()
+    assert plain.startswith(f"mnist_cnn on {files}, virtual-cpu, ")
+    head, told = plain.split(", virtual-cpu, ")
+    assert {"float32", "no XLA"} <= {*told.split(", ")}
+    left = [words for words in told.split(", ") if words not in ("float32", "no XLA")]
+    assert named(change=otherwise) == ", ".join([head, "virtual-cpu", *left])
