@@ -19,6 +19,9 @@ LOOK_S = 0.02
 """How often one that waits for a lock looks whether it is free, in seconds."""
 END_OF_LOG = 2**20
 """Bytes: the stacks of hundreds of threads."""
+HEAD_OF_LOG = 2**16
+LONGEST_LOG = 4 * END_OF_LOG
+"""Bytes of a log that are kept: of one that is longer the middle is left out."""
 
 
 def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
@@ -96,6 +99,25 @@ def read_end(path: Path) -> str:
     with io.TextIOWrapper(opened(path), "utf-8", "replace") as text:
         text.buffer.seek(max(0, os.fstat(text.fileno()).st_size - END_OF_LOG))
         return text.read(END_OF_LOG)
+
+
+def new_log(path: Path) -> BinaryIO:
+    """An empty file that processes append what they print to, wherever its end is by then: it may be cut meanwhile."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666), "wb")
+
+
+def cut_log(descriptor: int, left_out: int = 0) -> int:
+    """Where a log is longer than is kept, leave its beginning and its end, and say between them how much is left out.
+
+    How many bytes that is by now; `left_out` is how many it was before. Whoever appends to the log goes on.
+    """
+    with contextlib.suppress(OSError):  # of a disk that is full yet, the next time
+        if (size := os.fstat(descriptor).st_size) > LONGEST_LOG:
+            end = os.pread(descriptor, END_OF_LOG // 2, size - END_OF_LOG // 2)
+            left_out += size - HEAD_OF_LOG - len(end)
+            os.ftruncate(descriptor, HEAD_OF_LOG)
+            os.write(descriptor, f"\n[harness: {left_out:,} bytes of this log are left out]\n".encode() + end)
+    return left_out
 
 
 def no_folder(path: Path) -> str:

@@ -11,6 +11,7 @@ import socket
 import sys
 from pathlib import Path
 
+from harness.files import cut_log
 from harness.protocol.channel import Channel
 from harness.protocol.control import DEMANDS, Birth, Death, Demand, Dismissal, Readiness, Signal, Spawn
 from harness.protocol.engine import Engine
@@ -20,6 +21,8 @@ from harness.trial.parent import die_with_parent
 
 OOM_SCORE = "800"
 """Trials are what the kernel should end first when memory runs out, not the parent that records it."""
+LOOK_S = 0.5
+"""How often it is looked whether a trial's log has become too long."""
 
 
 class ServingLoop:
@@ -33,6 +36,9 @@ class ServingLoop:
         self._buffer = b""
         self._fds: list[int] = []
         self._children: dict[int, int] = {}
+        self._logs: dict[int, tuple[int, int]] = {}
+        """By trial, since none was alive: the descriptor of what it prints to, as may what it has left running, and how
+        many bytes of that are left out."""
         self._own: set[int] = set()
         """Child processes that are no trials and left by none."""
         self.dismissed = False
@@ -50,9 +56,10 @@ class ServingLoop:
         adopt()
         while True:
             control = self._control.fileno()
-            readable, _, _ = select.select([control, self._wake_read], [], [])
+            readable, _, _ = select.select([control, self._wake_read], [], [], LOOK_S if self._children else None)
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
+            self._cut_logs()
             self._reap()
             if control in readable and not self._receive():
                 return
@@ -95,7 +102,7 @@ class ServingLoop:
         if pid == 0:
             self._be_a_trial(zygote_pid, demand, channel, stderr)
         os.close(channel)
-        os.close(stderr)
+        self._logs[demand.number] = stderr, 0
         self._children[pid] = demand.number
         self._parent.send(Birth(number=demand.number, pid=pid))
 
@@ -112,6 +119,8 @@ class ServingLoop:
                 os.close(fd)
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
+            for log in {stderr, *(log for log, _ in self._logs.values())} - {1, 2}:
+                os.close(log)
             _prefer_as_victim()
             if not self._preloaded:
                 self._engine.preload()
@@ -138,7 +147,20 @@ class ServingLoop:
             if number is not None:
                 # not while others live, to whom they may belong: who started an orphan is not known any more
                 left = [] if self._children else end_orphans(self._own)
-                self._parent.send(Death(number=number, status=os.waitstatus_to_exitcode(status), left=left))
+                self._cut_logs()
+                _, left_out = self._logs[number]
+                if not self._children:
+                    self._close_logs()
+                code = os.waitstatus_to_exitcode(status)
+                self._parent.send(Death(number=number, status=code, left=left, left_out=left_out))
+
+    def _cut_logs(self) -> None:
+        self._logs = {number: (log, cut_log(log, left_out)) for number, (log, left_out) in self._logs.items()}
+
+    def _close_logs(self) -> None:
+        for log, _ in self._logs.values():
+            os.close(log)
+        self._logs.clear()
 
 
 def _prefer_as_victim() -> None:

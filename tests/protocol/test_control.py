@@ -28,7 +28,7 @@ def test_what_the_parent_says_is_read_as_it_was_said(demand: Demand) -> None:
     assert DEMANDS.validate_json(demand.model_dump_json()) == demand
 
 
-@pytest.mark.parametrize("event", [Birth(number=3, pid=41), Death(number=3, status=-9, left=["python"])])
+@pytest.mark.parametrize("event", [Birth(number=3, pid=41), Death(number=3, status=-9, left=["python"], left_out=4)])
 def test_what_the_fork_server_says_is_read_as_it_was_said(event: ChildEvent) -> None:
     assert EVENTS.validate_json(event.model_dump_json()) == event
 

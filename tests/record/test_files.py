@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StorageError
-from harness.files import LARGEST_RECORDS, read_whole
+from harness.files import END_OF_LOG, LARGEST_RECORDS, LONGEST_LOG, cut_log, new_log, read_whole
 from harness.record import RunStore, load_run
 from harness.record.fault_log import load_faults
 from harness.record.files import is_setting, reading, replace_file, storage_error
@@ -162,3 +162,31 @@ def test_another_place_is_a_remedy_of_what_cannot_be_written_and_not_of_what_can
         raise PermissionError(errno.EACCES, "Permission denied")
     assert str(caught.value) == f"cannot read '{tmp_path}': Permission denied; get permission for it"
     assert str(storage_error("write", tmp_path, OSError(errno.EACCES, "Permission denied"))).endswith("--results DIR")
+
+
+def test_of_a_log_that_is_too_long_the_middle_is_left_out_and_who_appends_to_it_goes_on(tmp_path: Path) -> None:
+    with new_log(tmp_path / "log") as log:
+        log.write(b"first\n" + b"." * LONGEST_LOG)
+        log.flush()
+        gone = cut_log(log.fileno())
+        log.write(b"\nlast\n")
+        log.flush()
+        kept = (tmp_path / "log").read_bytes()
+        assert kept.startswith(b"first\n.")
+        assert f"\n[harness: {gone:,} bytes of this log are left out]\n".encode() in kept
+        assert kept.endswith(b".\nlast\n")
+        assert kept.count(b".") == LONGEST_LOG - gone
+        assert cut_log(log.fileno(), gone) == gone
+        assert (tmp_path / "log").read_bytes() == kept
+        log.write(b"," * LONGEST_LOG)
+        log.flush()
+        assert cut_log(log.fileno(), gone) > gone + LONGEST_LOG - END_OF_LOG
+        assert (tmp_path / "log").read_bytes().count(b"are left out") == 1
+
+
+def test_a_log_that_is_no_longer_than_is_kept_is_kept_whole(tmp_path: Path) -> None:
+    with new_log(tmp_path / "log") as log:
+        log.write(b"." * LONGEST_LOG)
+        log.flush()
+        assert cut_log(log.fileno()) == 0
+        assert (tmp_path / "log").read_bytes() == b"." * LONGEST_LOG

@@ -15,7 +15,7 @@ from typing import Literal
 import psutil
 
 from harness.errors import HarnessError, StorageError, UsageError
-from harness.files import read_end
+from harness.files import cut_log, new_log, read_end
 from harness.protocol.preparing import ANSWER, FAULT, SIGN, PrepareOrder, ShardPlan
 from harness.protocol.shards import kept_at
 from harness.record.tfrecords import Features, WrittenShard, side_file
@@ -64,7 +64,7 @@ class Writers:
         self._asked, self._scratch, self._interrupts = asked, scratch, interrupts
         self._processes: list[subprocess.Popen[bytes]] = []
         self._numbers = itertools.count()
-        self._log = (scratch / LOG).open("wb")
+        self._log, self._left_out = new_log(scratch / LOG), 0
 
     def close(self) -> None:
         """End them, and those that they have started, which are of their sessions."""
@@ -180,6 +180,7 @@ class Writers:
                         "allow more seconds by --timeout"
                     )
             self._interrupts.check()
+            self._left_out = cut_log(self._log.fileno(), self._left_out)
             if ended := [process for process in self._processes if process.poll() is not None]:
                 raise self._fault(ended[0].returncode)
             time.sleep(LOOK_S)

@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError
 
 from harness.environment import Facts
 from harness.errors import HarnessError
-from harness.files import read_end
+from harness.files import new_log, read_end
 from harness.protocol.channel import Channel
 from harness.protocol.control import EVENTS, Birth, ChildEvent, Death, Dismissal, Readiness, Signal, Spawn
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
@@ -145,6 +145,8 @@ class Zygote:
         self._next = 0
         self._alive_of: set[str] = set()
         """The models of all trials since none was alive: what is left running is one of theirs."""
+        self._told_long: set[str] = set()
+        """Of whose logs it was said that some of them is left out."""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._hung_up = False
@@ -311,7 +313,7 @@ class Zygote:
 
     def _log(self, path: Path) -> BinaryIO:
         try:
-            return path.open("wb")
+            return new_log(path)
         except OSError as error:
             raise ZygoteError(f"TMPDIR: cannot write '{path}': {error.strerror or error}") from None
 
@@ -349,16 +351,21 @@ class Zygote:
         if (child := self._children.get(event.number)) is not None:
             child.hear(event)
         if isinstance(event, Death):
-            self._say_left(event.left)
+            self._say_of(event)
         return True
 
-    def _say_left(self, left: Sequence[str]) -> None:
-        """Say what trials had left running, and of which model where it can be only one."""
-        if left:
-            who = next(iter(self._alive_of)) if len(self._alive_of) == 1 else "a process"
-            counts = Counter(left).items()
+    def _say_of(self, death: Death) -> None:
+        """Say what trials had left running, or had printed too much of, and of which model where it can be only one."""
+        who = next(iter(self._alive_of)) if len(self._alive_of) == 1 else "a process"
+        if death.left:
+            counts = Counter(death.left).items()
             named = (name if count == 1 else f"{count} processes '{name}'" for name, count in counts)
             say_line(f"harness: ended what {who} had left running: {', '.join(named)}", sys.stderr)
+        if death.left_out and who not in self._told_long:
+            self._told_long.add(who)
+            size = f"{death.left_out / 2**20:,.1f} MiB"
+            words = f"{who} prints too much: {size} of the log of a trial are left out; what a step prints is timed"
+            say_line(f"harness: {words}, too", sys.stderr)
         if all(child.status is not None for child in self._children.values()):
             self._alive_of.clear()
 

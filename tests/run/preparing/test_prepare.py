@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
+from harness.files import LONGEST_LOG
 from harness.protocol.preparing import SIGN, Described, ReadingCompared, ShardPlan
 from harness.record.files import _new_file_beside
 from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, side_file
@@ -178,6 +179,23 @@ def test_a_source_that_gives_no_example_yet_may_take_as_long_as_a_sweep_allows_f
     with pytest.raises(UsageError, match="within 3600 s"):
         writers.answer("describe")
     assert len(slept) == 2
+
+
+def test_what_a_source_prints_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: Any = asked_by(tmp_path, 1)
+
+    def passes(_: float) -> None:
+        with (tmp_path / processes.LOG).open("ab") as log:
+            log.write(b"." * (LONGEST_LOG // 2))
+
+    now = SimpleNamespace(monotonic=lambda: writers._left_out, sleep=passes)  # time passes once something is left out
+    monkeypatch.setattr(processes, "time", now)
+    writers._asked = replace(writers._asked, timeout_s=1.0)
+    monkeypatch.setattr(processes, "PREPARE_LIMIT_S", 1.0)
+    monkeypatch.setattr(writers, "_send", lambda *_: 0)
+    with pytest.raises(UsageError, match="within 1 s"):
+        writers.answer("describe")
+    assert b"bytes of this log are left out" in (tmp_path / processes.LOG).read_bytes()
 
 
 def test_more_seconds_are_allowed_before_the_first_example_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

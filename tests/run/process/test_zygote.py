@@ -1,6 +1,7 @@
 """The real fork server without TensorFlow: how trials end, what a kill leaves, and how it restarts."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -13,12 +14,14 @@ import psutil
 import pytest
 
 from harness.errors import Interrupted
+from harness.files import LONGEST_LOG
 from harness.protocol.messages import Report
 from harness.run.process.renewal import renew
 from harness.run.process.zygote import RENEWED_AFTER, ForkedChild, Zygote, ZygoteError
 from tests.run.process.zygotes import HANGS, WITHOUT_TENSORFLOW, gone, pid_of, request, spawn
 
 LEAVES_A_DAEMON = 101
+PRINTS_WITHOUT_END = 102
 
 
 def without_tensorflow(folder: Path) -> str:
@@ -148,6 +151,35 @@ def test_of_a_log_without_end_the_end_is_read(shared: Zygote) -> None:
     with child._stderr.open("a") as log:
         log.write("\nlast words\n")
     assert child.stderr_tail().endswith("\nlast words\n")
+
+
+def test_what_a_trial_prints_without_end_is_cut_while_it_prints_and_that_is_said_once(
+    zygote: Zygote, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        child = spawn(zygote, PRINTS_WITHOUT_END)
+        deadline = time.monotonic() + 20
+        while b"bytes of this log are left out" not in child._stderr.read_bytes() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.kill()
+        log = child._stderr.read_text()
+        assert len(log) <= LONGEST_LOG
+        assert log.startswith("the trial says 102\nstep 0\nstep 1\n")
+        assert re.search(r"\n\[harness: [1-9][0-9,]* bytes of this log are left out\]\n", log)
+        assert re.search(r"step \d{5,}\n", child.stderr_tail())
+    said = re.findall(
+        r"harness: mnist_cnn prints too much: [0-9,.]+ MiB of the log of a trial are left out", capfd.readouterr().err
+    )
+    assert len(said) == 1
+
+
+def test_a_trial_has_no_log_of_another_open(shared: Zygote) -> None:
+    one, two = spawn(shared, HANGS), spawn(shared, HANGS)
+    files = {file.resolve().name for file in Path(f"/proc/{pid_of(shared, two)}/fd").iterdir()}
+    assert two._stderr.name in files
+    assert one._stderr.name not in files
+    one.kill()
+    two.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT, 40])
