@@ -5,6 +5,7 @@ What differs between kinds of runs is a `LiveRun` each (`harness.run.kinds`).
 
 import contextlib
 import datetime
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from harness.environment.commits import telling_unignored
 from harness.environment.limits import usable_cores
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import DeviceRecord, Machine, RunManifest
-from harness.record.reading import load_manifest
+from harness.record.reading import MANIFEST_NAME, load_manifest
 from harness.record.store import RunStore, new_run_id
 from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
 from harness.run.kinds.base import Arm, LiveRun
@@ -35,6 +36,9 @@ from harness.visible import without_secrets
 PREFLIGHT_S = 300.0
 REVISION = "git.revision"
 
+OF_TIME = len("20261121T012345Z")
+"""Characters that a run's id begins with, its time."""
+_NAMED_BY_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z-")
 _Listener = TypeVar("_Listener", bound=Listener)
 
 
@@ -71,10 +75,22 @@ def begin(
         store = RunStore.create(results, manifest)
     with store:
         carry_out(make(store, listener), new=True)
+        _say_if_behind(results, manifest.run_id)
     return store.path
 
 
 def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:
+def _say_if_behind(results: Path, run_id: str) -> None:
+    """Say where a run beside this one has a later time for a name, since a clock was set back: that one stays `latest`,
+    and no file tells which of the two was made last, since all have their times from that clock."""
+    with contextlib.suppress(OSError):
+        names = (path.parent.name for path in results.glob(f"*/{MANIFEST_NAME}"))
+        later = max((name for name in names if _NAMED_BY_TIME.match(name)), default="")
+        if later[:OF_TIME] > run_id[:OF_TIME]:
+            words = f"the clock is behind that of '{later}', which stays 'latest'; call this run by its id, {run_id}"
+            say_line(f"harness: {words}", sys.stderr)
+
+
     """Do what the run at `path` still misses; nothing when that is nothing. Raises what `begin` does.
 
     UsageError when it is no run of `kind`: the verb that goes on with it is named.
@@ -99,6 +115,7 @@ def carry_out(run: LiveRun[_Listener], new: bool) -> None:
     with _end_recorded(run, new), run.environments() as run.zygotes:
         arms = run.arms()
         places = [[arm for arm in arms if arm.zygote is zygote] for zygote in dict.fromkeys(a.zygote for a in arms)]
+        run.begin_to_measure()
         for here in places if new else ():
             limit_s = min(PREFLIGHT_S, here[0].timeout_s)
             preflight(here[0].zygote, [arm.request for arm in here], limit_s, run.goes_on_without_some)
@@ -112,7 +129,7 @@ def carry_out(run: LiveRun[_Listener], new: bool) -> None:
                 run.execute()
         finally:
             with contextlib.suppress(StorageError, OSError):  # which the end, or what ended the run, tells
-                run.look_at_sources()
+                run.look_around()
             run.over()
 
 

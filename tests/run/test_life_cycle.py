@@ -15,6 +15,7 @@ from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.reading import list_runs, load_manifest
 from harness.record.store import RunStore
 from harness.run.kinds import run_kinds
+from harness.run.process.scratch import RUN
 from harness.run.process.zygote import ZygoteError
 from harness.run.resume import resume
 from tests.run.benches import BENCHES, KindBench
@@ -67,6 +68,46 @@ def test_a_new_results_folder_that_git_does_not_ignore_is_told_once_with_the_rem
     hidden.write_text("*\n")
     left = subprocess.run(["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True, text=True)
     assert "results" not in left.stdout
+
+
+ANOTHER = {"20261129T000000Z-sweep-ab12": "4711"}
+BESIDE = (
+    "another run of this harness measures on this machine at the same time (20261129T000000Z-sweep-ab12, pid 4711): "
+    "each disturbs the other; stop one, or wait until it has ended"
+)
+
+
+@pytest.mark.parametrize("since", [0, 1], ids=["already", "later"])
+def test_another_run_that_measures_here_is_told_once_and_is_a_warning_of_the_run(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], since: int
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def look(run_id: str) -> dict[str, str]:
+        asked.append((run_id, len(bench.zygote.spawned)))
+        return ANOTHER if len(asked) > since else {}
+
+    monkeypatch.setattr("harness.run.kinds.base.runs_beside", look)
+    run_id = load_manifest(bench.begin()).run_id
+    assert asked[0] == (run_id, 0), "before any trial"
+    assert (Path(bench.zygote.scratch) / RUN).read_text() == run_id
+    assert capsys.readouterr().err.count(f"harness: {BESIDE}\n") == 1
+    assert load_manifest(bench.path).machine.warnings.count(BESIDE) == 1
+
+
+@pytest.mark.parametrize(("year", "behind"), [(2999, True), (2025, False)])
+def test_a_run_of_a_clock_that_was_set_back_is_told_what_to_call_it(
+    bench: KindBench, capsys: pytest.CaptureFixture[str], year: int, behind: bool
+) -> None:
+    other = bench.results / f"{year}0101T000000Z-sweep-ab12"
+    for folder in (other, bench.results / "29991231T000000Z-no-run"):
+        folder.mkdir(parents=True)
+    (other / "run.json").touch()
+    name = bench.begin().name
+    told = (
+        f"harness: the clock is behind that of '{other.name}', which stays 'latest'; call this run by its id, {name}\n"
+    )
+    assert capsys.readouterr().err.count(told) == behind
 
 
 def test_a_finished_run_is_not_begun_again(bench: KindBench, kind: str) -> None:
