@@ -18,6 +18,7 @@ _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|(?:^|_)PASS(?:_|$)|CREDENTIAL|AUTH|COOKIE|API_?KEY|(?:^|_)KEYS?(?:_|$)"
 )
+_GITHUB = re.compile(r"(?m)^([^\S\n]*):(?=:)|##(?=\[)")
 """What names a secret, in capitals."""
 HIDDEN = "(set)"
 """In place of one."""
@@ -62,6 +63,12 @@ def _cut(text: str, most: int) -> str:
 
 
 def names_secret(name: str) -> bool:
+def no_command(text: str) -> str:
+    """`text` without what GitHub's runner takes for a command in a log: a line that begins with `::`, and `##[`
+    anywhere."""
+    return _GITHUB.sub(lambda found: "## " if found[1] is None else f"{found[1]}: ", text)
+
+
     """Whether what has this name, a variable or an argument, could be a secret."""
     capitals = name.lstrip("-").replace("-", "_").upper()
     return SECRET_NAME.search(_HARMLESS.sub("", capitals)) is not None
@@ -123,6 +130,12 @@ def quoted(value: Any) -> str:
 
 
 def json_text(value: Any, indent: int = 2, *, allow_nan: bool = True) -> str:
-    """`value` as JSON that loses nothing and can be printed: what `printable` would replace is escaped. Ends a line."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=allow_nan)
+    """`value` as JSON that loses nothing and can be printed: what `printable` or `no_command` would replace is escaped.
+    Ends a line."""
+    text = json_without_commands(json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=allow_nan))
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+def json_without_commands(text: str) -> str:
+    """JSON that says the same, in which `no_command` finds nothing."""
+    return text.replace("##[", "#\\u0023[")
+
+

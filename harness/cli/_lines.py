@@ -6,7 +6,7 @@ from typing import TextIO
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.run.progress.lines import PlainLines
-from harness.visible import one_line, plural
+from harness.visible import no_command, one_line, plural
 
 
 class VerdictLines(PlainLines):
@@ -85,9 +85,8 @@ class GitHubGroups(VerdictLines):
 
     def _say(self, text: str) -> None:
         """One line that the runner does not take for a command."""
-        line = one_line(text).replace("##[", "## [")
-        super()._say(f": {line[1:]}" if line.startswith("::") else line)
+        super()._say(no_command(one_line(text)))
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("##[", "## [")
+    return no_command(text).replace("%", "%25")

@@ -1,11 +1,11 @@
 """What `sweep` does once its spec is read: plan, create the run, measure, and say the answer."""
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.cli._streams import drawing_stream, of_github
 from harness.cli._terminal import heeds_control
 from harness.plan import Estimate
 from harness.record.reading import load_run
@@ -119,10 +119,10 @@ def progress_for(quiet: bool, json_out: bool, results: Path | None = None) -> Pr
     """Who listens: a screen on a terminal that can move its cursor, lines elsewhere, folded in GitHub Actions."""
     if quiet or json_out:
         return Quiet()
-    if os.environ.get("GITHUB_ACTIONS") == "true":
+    if of_github():
         from harness.cli._lines import GitHubGroups
 
-        return GitHubGroups()
+        return GitHubGroups(drawing_stream())
     if not heeds_control(sys.stderr):
         from harness.cli._lines import VerdictLines
 

@@ -3,15 +3,21 @@
 import contextlib
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
 from harness.errors import StorageError
-from harness.visible import printable, printable_in_colour
+from harness.visible import no_command, printable, printable_in_colour
 
 _COLOURING = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")
 """Variables with which help is coloured in a pipe too."""
+
+
+def of_github() -> bool:
+    """Whether this is a step of GitHub Actions, whose log is read for commands."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 class _Stream:
@@ -21,7 +27,8 @@ class _Stream:
         self._stream = stream
         self._closed = closed
         coloured = stream.isatty() or any(os.environ.get(name) for name in _COLOURING)
-        self._printable = printable_in_colour if coloured else printable
+        shown = printable_in_colour if coloured else printable
+        self._printable = (lambda text: no_command(shown(text))) if of_github() and not _is_file(stream) else shown
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -71,7 +78,8 @@ class _Errors(_Stream):
 
 
 class _Drawing(_Errors):
-    """Standard error as a live table needs it, which moves the cursor and makes its texts printable itself."""
+    """Standard error as a live table needs it, which moves the cursor, or commands to GitHub, and who makes the texts
+    printable itself."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, closed=False)
@@ -79,7 +87,7 @@ class _Drawing(_Errors):
 
 
 def drawing_stream() -> TextIO:
-    """Standard error for what draws on a terminal."""
+    """Standard error for what draws on a terminal, or commands GitHub's runner."""
     errors = sys.stderr
     return cast(TextIO, _Drawing(errors._stream)) if isinstance(errors, _Stream) else errors
 
@@ -104,6 +112,13 @@ def standard_streams() -> Iterator[None]:
                 stream.flush()
             except (OSError, ValueError):
                 silence(stream)
+
+
+def _is_file(stream: TextIO) -> bool:
+    """Whether it is a file, which is no log that is read for commands."""
+    with contextlib.suppress(OSError, ValueError):
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    return False
 
 
 def _open(stream: TextIO | None) -> TextIO:

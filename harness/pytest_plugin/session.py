@@ -19,7 +19,7 @@ from harness.report.export.base import refuse_place
 from harness.run.kinds.sides import Side
 from harness.run.progress.base import Progress, duration
 from harness.spec.cell import cell_names
-from harness.visible import one_line, plural
+from harness.visible import no_command, one_line, plural
 
 if TYPE_CHECKING:
     from harness.pytest_plugin.baselines import Baseline
@@ -101,7 +101,7 @@ class GateSession:
         item.user_properties.extend(words.properties(result))
         said = words.undecided if result.end == "undecided" else words.failure
         if result.fails(self._options.strict):
-            pytest.fail(said(result), pytrace=False)
+            pytest.fail(no_command(said(result)), pytrace=False)
         if result.end == "skipped":
             pytest.skip(one_line(result.reason))
         if result.end == "undecided":

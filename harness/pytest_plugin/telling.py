@@ -9,6 +9,7 @@ import pytest
 from harness.record.trial import TrialRecord
 from harness.run.progress.base import Progress, Quiet, say_line
 from harness.run.progress.lines import PlainLines
+from harness.visible import no_command
 
 Say = Callable[[str], None]
 
@@ -19,7 +20,7 @@ def teller(config: pytest.Config) -> Say:
 
     def say(line: str) -> None:
         with contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled():
-            say_line(line, sys.stderr)
+            say_line(no_command(line), sys.stderr)
 
     return say
 

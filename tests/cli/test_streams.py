@@ -119,6 +119,36 @@ def test_control_characters_of_a_record_do_not_reach_a_pipe(
         assert hostile in json.loads(out)["trials"][0].values()  # escaped, and nothing lost
 
 
+@pytest.mark.parametrize(
+    "verb", ["show latest", "show latest --json", "export latest", "report latest", "sweep latest.toml"]
+)
+def test_what_a_record_says_is_no_command_to_github_in_any_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hostile = "::error::a\n  ::add-mask::b ##[command]c"
+    (tmp_path / "latest.toml").write_text("model = '##[command]'")
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        store.append(failed_trial(reason=hostile, evidence=hostile))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(verb.split()) == (2 if "sweep" in verb else 0)
+    said = capsys.readouterr()
+    for text in said:
+        assert "##[" not in text
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+    if "json" in verb:
+        assert hostile in json.loads(said.out)["trials"][0].values()
+
+
+@pytest.mark.parametrize(("where", "there"), [("| cat", False), (">file; cat file", True)])
+def test_a_file_that_an_answer_goes_to_in_github_has_it_as_it_is(tmp_path: Path, where: str, there: bool) -> None:
+    with RunStore.create(tmp_path / "results", manifest()) as store:
+        store.append(failed_trial(reason="##[command]c"))
+    done = shell(f"$HARNESS export latest {where}", tmp_path, GITHUB_ACTIONS="true")
+    assert ("##[command]c" in done.stdout) == there
+    assert ("## [command]c" in done.stdout) != there
+
+
 @pytest.mark.parametrize("verb", ["show latest", "sweep --strategy größe"])
 def test_a_terminal_that_cannot_show_a_letter_gets_an_escape(run: Path, verb: str) -> None:
     done = shell(f"$HARNESS {verb}", run, PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")

@@ -9,6 +9,7 @@ from harness.record.reading import Run
 from harness.report.export.base import Exporter, deliver
 from harness.report.export.rows import answer_row, cell_rows
 from harness.report.values import plain
+from harness.visible import json_without_commands
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class _Json:
             "cells": cell_rows(summary),
             "trials": [plain(trial.model_dump(mode="json")) for trial in run.trials],
         }
-        return deliver(json.dumps(document, indent=1, allow_nan=False) + "\n", target)
+        return deliver(json_without_commands(json.dumps(document, indent=1, allow_nan=False)) + "\n", target)
 
 
 EXPORTER: Exporter = _Json()

@@ -22,6 +22,7 @@ from harness.report.export.rows import cell_row
 from harness.report.values import plain
 from harness.report.words.names import names_of
 from harness.report.words.text import OWN_INTERVAL
+from harness.visible import json_without_commands
 
 MODULE = "benchmarks/bench_cells.py"
 
@@ -54,7 +55,7 @@ class _PytestBenchmark:
             "datetime": run.manifest.created_utc,
             "version": importlib.metadata.version("pytest-benchmark"),
         }
-        return deliver(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", target)
+        return deliver(json_without_commands(json.dumps(plain(document), indent=1, allow_nan=False)) + "\n", target)
 
 
 def rounds_of(trials: Sequence[TrialRecord], cell_id: str) -> list[float]:
