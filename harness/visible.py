@@ -3,10 +3,13 @@
 And how a count or a figure is said.
 """
 
+import contextlib
 import json
 import math
 import re
 import reprlib
+import shlex
+from collections.abc import Iterable
 from typing import Any
 
 # control characters, lone surrogates, and marks that turn the direction of all text after them
@@ -15,19 +18,21 @@ _CONTROL = re.compile(
     r"|\r(?!\n)"
 )
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_GITHUB = re.compile(r"(?m)^([^\S\n]*):(?=:)|##(?=\[)")
 SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|(?:^|_)PASS(?:_|$)|CREDENTIAL|AUTH|COOKIE|API_?KEY|(?:^|_)KEYS?(?:_|$)"
 )
-_GITHUB = re.compile(r"(?m)^([^\S\n]*):(?=:)|##(?=\[)")
 """What names a secret, in capitals."""
 HIDDEN = "(set)"
 """In place of one."""
+SHORTEST_SECRET = 6
+"""Characters."""
 _HARMLESS = re.compile(r"TOKENIZ|TOKENS|AUTHOR(?!I)|KEY_(?:DIM|SIZE)|NUM_KEYS")
 """Parts of names that only look as if they named one."""
 _VARIABLE = re.compile(
     r"(?s)^((?:-+\w+=)?env\.(\w+)=)(.*)$|(?<![\w.-])(([A-Z][A-Z0-9_]*)=)('[^']*'|\"[^\"]*\"|[^\s,'\"]+)"
 )
-_ARGUMENT = re.compile(r"""(?<!\S)(--?([A-Za-z][\w-]*)(?:=|\s+))(?!-)('[^']*'|"[^"]*"|[^\s'"]+)""")
+_ARGUMENT = re.compile(r"""(?<!\S)(--?([A-Za-z][\w-]*)(?:=|\s+(?!-)))((?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+)""")
 _LONGEST_WORD = 300
 """Characters; a path may be this long, and nothing else that somebody means."""
 _LONGEST_LINE = 4000
@@ -58,17 +63,17 @@ def message(text: str) -> str:
     return _cut(words, _LONGEST_LINE)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 4) :]}"
-
-
-def names_secret(name: str) -> bool:
 def no_command(text: str) -> str:
     """`text` without what GitHub's runner takes for a command in a log: a line that begins with `::`, and `##[`
     anywhere."""
     return _GITHUB.sub(lambda found: "## " if found[1] is None else f"{found[1]}: ", text)
 
 
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 4) :]}"
+
+
+def names_secret(name: str) -> bool:
     """Whether what has this name, a variable or an argument, could be a secret."""
     capitals = name.lstrip("-").replace("-", "_").upper()
     return SECRET_NAME.search(_HARMLESS.sub("", capitals)) is not None
@@ -79,6 +84,34 @@ def without_secrets(text: str) -> str:
     `env.HF_TOKEN=X`."""
     for pattern in (_VARIABLE, _ARGUMENT):
         text = pattern.sub(_hidden, text)
+    return text
+
+
+def words_without_secrets(words: Iterable[str]) -> list[str]:
+    """The words of a command line without what could be a secret: of two words, too, `--api-key` and `X`."""
+    shown, before = list[str](), ""
+    for word in words:
+        named = before.startswith("-") and "=" not in before and names_secret(before)
+        shown.append(HIDDEN if named and not word.startswith("-") else without_secrets(word))
+        before = word
+    return shown
+
+
+def lacks_secret(text: str) -> bool:
+    """Whether `text` is what `without_secrets` has made of another."""
+    stood_in = text.replace(HIDDEN, "x")
+    return HIDDEN in text and without_secrets(stood_in) != stood_in
+
+
+def masked(text: str, given: str) -> str:
+    """`text` without the values that `without_secrets` takes from `given`, wherever they stand; what is shorter than
+    `SHORTEST_SECRET` could be any word."""
+    for found in (one for pattern in (_VARIABLE, _ARGUMENT) for one in pattern.finditer(given)):
+        if _hidden(found) != found[0]:
+            value = found[found.lastindex or 0]
+            with contextlib.suppress(ValueError):  # it has a quote that is left open
+                value = "".join(shlex.split(value))
+            text = text.replace(value, HIDDEN) if len(value) >= SHORTEST_SECRET else text
     return text
 
 
@@ -129,13 +162,13 @@ def quoted(value: Any) -> str:
     return one_line(_GIVEN.repr(value))
 
 
-def json_text(value: Any, indent: int = 2, *, allow_nan: bool = True) -> str:
-    """`value` as JSON that loses nothing and can be printed: what `printable` or `no_command` would replace is escaped.
-    Ends a line."""
-    text = json_without_commands(json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=allow_nan))
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 def json_without_commands(text: str) -> str:
     """JSON that says the same, in which `no_command` finds nothing."""
     return text.replace("##[", "#\\u0023[")
 
 
+def json_text(value: Any, indent: int = 2, *, allow_nan: bool = True) -> str:
+    """`value` as JSON that loses nothing and can be printed: what `printable` or `no_command` would replace is escaped.
+    Ends a line."""
+    text = json_without_commands(json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=allow_nan))
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

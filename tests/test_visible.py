@@ -1,9 +1,19 @@
 """What could be a secret is not shown, and what is none is shown whole."""
 
+import json
+
 import pytest
 
 from harness.spec.work import OwnStepCell
-from harness.visible import names_secret, without_secrets
+from harness.visible import (
+    json_text,
+    lacks_secret,
+    masked,
+    names_secret,
+    no_command,
+    without_secrets,
+    words_without_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +27,7 @@ from harness.visible import names_secret, without_secrets
         ("--step=train.py --auth hush", "--step=train.py --auth (set)"),
         ("train.py --authorization Bearer:hush --passphrase hush", "train.py --authorization (set) --passphrase (set)"),
         ("train.py --password 1234", "train.py --password (set)"),
+        ("train.py --api-key=ab'c d'\\ e --epochs 3", "train.py --api-key=(set) --epochs 3"),
         ("--export=HF_TOKEN='hush hush'", "--export=HF_TOKEN=(set)"),
         ("--export=ALL,HF_TOKEN=hush,OTHER=1 --wait=0", "--export=ALL,HF_TOKEN=(set),OTHER=1 --wait=0"),
     ],
@@ -43,6 +54,42 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert without_secrets(text) == text
 
 
+def test_a_secret_that_is_a_word_of_its_own_is_not_shown_either() -> None:
+    words = ["pytest", "--api-token", "hush", "-x", "--auth", "--max-tokens", "40", "--key=hush", "env.HF_TOKEN=hush"]
+    shown = [
+        "pytest",
+        "--api-token",
+        "(set)",
+        "-x",
+        "--auth",
+        "--max-tokens",
+        "40",
+        "--key=(set)",
+        "env.HF_TOKEN=(set)",
+    ]
+    assert words_without_secrets(words) == shown
+    assert words_without_secrets(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "shown"),
+    [
+        ("t.py --api-key hush-hush", "denied: hush-hush (key=hush-hush)", "denied: (set) (key=(set))"),
+        ("t.py --password='hush hush' --auth=x\\ yz123", "hush hush, x yz123", "(set), (set)"),
+        ("t.py HF_TOKEN=hushhush\\", "hushhush\\", "(set)"),
+        ("t.py --keys 4 --epochs 300000", "4 keys, 300000 epochs", "4 keys, 300000 epochs"),
+        ("", "nothing", "nothing"),
+    ],
+)
+def test_what_was_given_as_a_secret_is_in_nothing_that_is_said(given: str, said: str, shown: str) -> None:
+    assert masked(said, given) == shown
+
+
+def test_it_is_known_that_a_text_lacks_a_secret() -> None:
+    assert all(map(lacks_secret, ("train.py --api-key (set) --epochs 3", "--export=ALL,HF_TOKEN=(set)")))
+    assert not any(map(lacks_secret, ("train.py --epochs (set)", "train.py --api-key hush", "own:step", "")))
+
+
 def test_a_name_tells_a_secret_however_it_is_written() -> None:
     assert all(map(names_secret, ("HF_TOKEN", "--api-key", "AWS_SECRET_ACCESS_KEY", "password", "AUTHOR_TOKEN")))
     assert not any(map(names_secret, ("keyboard", "monkey", "MAX_TOKENS", "author")))
@@ -53,3 +100,23 @@ def test_a_cell_is_called_without_a_secret_and_is_the_cell_that_it_was() -> None
     assert own.label == "train.py --api-key (set) --epochs 3 b1"
     assert "hush" not in own.full_name
     assert own.cell_id != other.cell_id
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x", ": :error::x"),
+        ("a\n \t::add-mask::x\nb", "a\n \t: :add-mask::x\nb"),
+        ("a ##[group]x##[endgroup]", "a ## [group]x## [endgroup]"),
+        ("tf::Status at tests/x.py::test: # [1] ## b", "tf::Status at tests/x.py::test: # [1] ## b"),
+    ],
+)
+def test_nothing_is_a_command_to_github(text: str, shown: str) -> None:
+    assert no_command(text) == shown
+    assert no_command(shown) == shown
+
+
+def test_json_without_commands_to_github_loses_nothing() -> None:
+    value = {"##[group]": ["::error::\n##[x]", "#", "##"]}
+    assert json.loads(json_text(value)) == value
+    assert no_command(json_text(value)) == json_text(value)

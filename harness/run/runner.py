@@ -24,21 +24,21 @@ from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
 from harness.run.progress.base import Listener, say_line
-from harness.run.request import data_dir_of, engine_for
+from harness.run.request import data_dir_of, engine_for, must_have_secrets
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import devices_of
 from harness.version import __version__
-from harness.visible import without_secrets
+from harness.visible import words_without_secrets
 
 PREFLIGHT_S = 300.0
 REVISION = "git.revision"
-
 OF_TIME = len("20261121T012345Z")
 """Characters that a run's id begins with, its time."""
 _NAMED_BY_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z-")
+
 _Listener = TypeVar("_Listener", bound=Listener)
 
 
@@ -51,7 +51,7 @@ def new_manifest(
     return RunManifest(
         run_id=new_run_id(name),
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        command=[without_secrets(argument) for argument in command],
+        command=words_without_secrets(command),
         harness_version=__version__,
         sweep=sweep,
         cells=list(cells),
@@ -74,12 +74,11 @@ def begin(
     with telling_unignored(results):
         store = RunStore.create(results, manifest)
     with store:
-        carry_out(make(store, listener), new=True)
         _say_if_behind(results, manifest.run_id)
+        carry_out(make(store, listener), new=True)
     return store.path
 
 
-def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:
 def _say_if_behind(results: Path, run_id: str) -> None:
     """Say where a run beside this one has a later time for a name, since a clock was set back: that one stays `latest`,
     and no file tells which of the two was made last, since all have their times from that clock."""
@@ -91,6 +90,7 @@ def _say_if_behind(results: Path, run_id: str) -> None:
             say_line(f"harness: {words}", sys.stderr)
 
 
+def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:
     """Do what the run at `path` still misses; nothing when that is nothing. Raises what `begin` does.
 
     UsageError when it is no run of `kind`: the verb that goes on with it is named.
@@ -102,6 +102,7 @@ def _say_if_behind(results: Path, run_id: str) -> None:
     with RunStore.open_for_resume(path) as store:
         run = kind(store, listener)
         if not run.complete:
+            must_have_secrets(store.manifest.sweep)
             _check_machine(store.manifest)
             run.check()
             run.check_versions()
@@ -113,9 +114,9 @@ def _say_if_behind(results: Path, run_id: str) -> None:
 def carry_out(run: LiveRun[_Listener], new: bool) -> None:
     """Do what is missing of `run`, whose store is open, and record how it ended. Raises what `begin` does."""
     with _end_recorded(run, new), run.environments() as run.zygotes:
+        run.begin_to_measure()
         arms = run.arms()
         places = [[arm for arm in arms if arm.zygote is zygote] for zygote in dict.fromkeys(a.zygote for a in arms)]
-        run.begin_to_measure()
         for here in places if new else ():
             limit_s = min(PREFLIGHT_S, here[0].timeout_s)
             preflight(here[0].zygote, [arm.request for arm in here], limit_s, run.goes_on_without_some)

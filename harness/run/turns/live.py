@@ -20,6 +20,7 @@ from harness.run.process.zygote import SLICE_S, Zygote
 from harness.run.progress.base import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
 from harness.spec.work import Cell
+from harness.visible import masked
 
 PROVE_EVERY_S = 60.0
 """At most so often an update is proved between two windows of a trial."""
@@ -314,7 +315,8 @@ class LiveTrial:
         self._end("timeout", f"{reason}: {missing}" if missing else reason)
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
-        self.status, self.reason = status, reason
+        self.status, self.reason = status, reason and masked(reason, self.request.step)
+        self.evidence = self.evidence and masked(self.evidence, self.request.step)
         self.child.release()
         raise Ended(status)
 
