@@ -14,6 +14,7 @@ from harness.engines.tensorflow.workloads import load_workload
 from harness.engines.tensorflow.workloads.applications import PREFIX
 from harness.errors import HarnessError, UsageError
 from harness.spec.collective import ELEMENT_BYTES
+from harness.trial.parent import die_with_parent
 
 CLASSES, CLASSES_OF_APPLICATIONS = 10, 1000
 """Of `digits`, and of ImageNet, with which the applications' weights were published. A model of the user's own has its
@@ -39,9 +40,8 @@ def gradient_bytes(name: str) -> int:
     Raises UsageError, one line, where it cannot.
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-    told = subprocess.run(
-        [sys.executable, "-m", __name__, name], capture_output=True, text=True, check=False, env=os.environ | quiet
-    )
+    command = [sys.executable, "-m", __name__, name, str(os.getpid())]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | quiet)
     lines = told.stdout.splitlines() or ["{}"]
     try:
         found = json.loads(lines[-1])
@@ -63,4 +63,5 @@ def _tell(name: str) -> None:
 
 
 if __name__ == "__main__":
+    die_with_parent(int(sys.argv[2]))
     _tell(sys.argv[1])

@@ -1,6 +1,8 @@
 """Collectives by themselves under TensorFlow: what is right is timed, what is wrong has no bandwidth."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import jsonschema
 import pytest
 from pydantic import ValidationError
 
+from harness.engines.tensorflow import gradients
 from harness.engines.tensorflow.collectives import STEPS, lacking
 from harness.engines.tensorflow.gradients import gradient_bytes
 from harness.record import TrialRecord, schema
@@ -160,6 +163,13 @@ def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
 @pytest.mark.slow  # a process of its own imports TensorFlow
 def test_who_plans_is_told_how_many_bytes_the_gradients_of_a_model_are() -> None:
     assert gradient_bytes("mlp") == MLP_BYTES == GRADIENT_BYTES["mlp"]
+
+
+def test_who_counts_the_bytes_of_gradients_does_not_outlive_who_asked() -> None:
+    command = [sys.executable, "-m", gradients.__name__, "mlp", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "it has another parent than the process that started it, 0" in done.stderr
 
 
 @pytest.mark.slow  # it imports TensorFlow
