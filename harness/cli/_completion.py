@@ -55,10 +55,16 @@ def values_of(key: str) -> Callable[[str], list[str]] | None:
     if not of_axis and (setting is None or setting.registry is None):
         return None
 
+    return several_of(lambda: _names(key))
+
+
+def several_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Completes a comma-separated list of some of `names`, which are asked for when they are needed."""
+
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
         given = set(before.split(","))
-        return [f"{before}{comma}{name}" for name in _names(key) if name.startswith(last) and name not in given]
+        return [f"{before}{comma}{name}" for name in names() if name.startswith(last) and name not in given]
 
     return complete
 

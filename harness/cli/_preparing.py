@@ -35,7 +35,7 @@ class FileLines(FilesListener):
 
     def begun(self, examples: int, files: int, whole: int) -> None:
         """Say what there is to do."""
-        self._files, self._done = files, whole
+        self._files, self._done, self._ended = files, whole, []
         before = f", {whole} of them whole already" if whole else ""
         self.said(f"{plural(examples, 'example')} in {plural(files, 'file')}{before}")
 
@@ -78,7 +78,7 @@ def end_lines(target: Path, features: Features, wrote: bool) -> list[str]:
     files, examples = plural(len(features.shards), "file"), features.examples or 0
     lines = [f"{target}: {plural(examples, 'example')} in {files}, {_megabytes(size)}, digest {features.digest}"]
     if (of := features.preparation) is not None and wrote:
-        lines += [_took(of), *_pays(of, examples)]
+        lines += [*(_each_took(of) if of.ways else [_took(of)]), *_pays(of, examples)]
     elif not wrote:
         lines.append("nothing was missing: every file is as it was written")
     return [*lines, f"train on it: python -m harness sweep --data tfrecord:{target}"]
@@ -89,6 +89,21 @@ def _took(of: Preparation) -> str:
     speed = f"{of.written / of.wall_s:,.0f} examples/s"
     sizes = f"{_megabytes(of.bytes_in)} in, {_megabytes(of.bytes_out)} out"
     return f"{of.wall_s:.1f} s, {of.cpu_s:.1f} s of processor time ({who}, their start included): {speed}, {sizes}"
+
+
+def _each_took(of: Preparation) -> list[str]:
+    """What each of several ways took, and which took the least. Of turns that overlap it is not said which did."""
+    costs = {way: sorted(cost.wall_s) for way, cost in of.ways.items()}
+    turns, least = len(costs[of.by]), costs.pop(of.by)
+    lines = [
+        f"{way}: {statistics.median(cost.wall_s):.1f} s [{min(cost.wall_s):.1f} – {max(cost.wall_s):.1f}], "
+        f"{statistics.median(cost.cpu_s):.1f} s of processor time"
+        for way, cost in of.ways.items()
+    ]
+    alike = [way for way, taken in costs.items() if taken[0] <= least[-1]]
+    told = f"no difference was seen between {of.by} and {' and '.join(alike)}" if alike else f"it is {of.by}"
+    how = f"{plural(of.processes, 'process')}, their start included, {turns} turns each, the same bytes"
+    return [*lines, f"which takes the least time: {told} ({how})"]
 
 
 def _pays(of: Preparation, examples: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli._completion import several_of
 from harness.cli._options import AsJson
 from harness.errors import not_one_of
 from harness.visible import json_text
@@ -20,7 +21,8 @@ HELP = (
 )
 EXAMPLES = (
     "Examples: harness prepare photographs:5000 prepared/photographs\n\n"
-    "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 2"
+    "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 2\n\n"
+    "harness prepare photographs:400 prepared/tried --with local,dask,beam"
 )
 WAYS, COMPRESSIONS = ("local", "dask", "beam"), ("none", "gzip", "zlib")
 SourceName = Annotated[
@@ -37,13 +39,14 @@ CompressionName = Annotated[
     str,
     typer.Option("--compression", metavar="none|gzip|zlib", help="Of each file.", autocompletion=lambda: COMPRESSIONS),
 ]
-WayName = Annotated[
+WayNames = Annotated[
     str,
     typer.Option(
         "--with",
-        metavar="local|dask|beam",
-        help="Who runs the processes, all on this machine; the files are the same.",
-        autocompletion=lambda: WAYS,
+        metavar="local,dask,beam",
+        help="Who runs the processes, all on this machine; the files are the same. Of several each writes all of them "
+        "in turns, and what each costs is said.",
+        autocompletion=several_of(lambda: WAYS),
     ),
 ]
 ProcessCount = Annotated[
@@ -66,7 +69,7 @@ def command(
     target: TargetFolder,
     shards: ShardCount = None,
     compression: CompressionName = "none",
-    by: WayName = "local",
+    by: WayNames = "local",
     processes: ProcessCount = None,
     data_dir: DataFolder = "",
     timeout: MostSeconds = None,
@@ -78,20 +81,27 @@ def command(
     from harness.environment import usable_cores
     from harness.run.preparing.asked import AskedFiles
     from harness.run.preparing.prepare import prepare
+    from harness.run.preparing.ways import prepare_by_each
     from harness.run.request import data_dir_of
     from harness.spec import sweep_from
 
-    for flag, given, known in (("--with", by, WAYS), ("--compression", compression, COMPRESSIONS)):
+    ways: list[Any] = list(dict.fromkeys(by.split(",")))
+    names = [("--with", way, WAYS) for way in ways]
+    for flag, given, known in (*names, ("--compression", compression, COMPRESSIONS)):
         if given not in known:
             raise not_one_of(flag, given, known)
     # the window is the sweep's, and here of no meaning
     limit = {} if timeout is None else {"timeout": timeout, "window": min(0.1, timeout / 2)}
     of = sweep_from({"data_dir": data_dir} | limit, "prepare")
-    asked: dict[str, Any] = {"compression": compression, "by": by, "processes": processes or usable_cores()}
-    told = _listener(quiet or json_out)
-    features, written = prepare(
-        AskedFiles(source, target, data_dir_of(of), shards, timeout_s=of.timeout, **asked), told
+    how: dict[str, Any] = {"compression": compression, "by": ways[0], "processes": processes or usable_cores()}
+    asked, told = (
+        AskedFiles(source, target, data_dir_of(of), shards, timeout_s=of.timeout, **how),
+        _listener(quiet or json_out),
     )
+    if len(ways) > 1:
+        features, written = prepare_by_each(asked, ways, told), True
+    else:
+        features, written = prepare(asked, told)
     if json_out:
         print(json_text({"path": str(target), **features.model_dump(mode="json")}), end="")
     else:

@@ -78,6 +78,14 @@ class ReadingSpeed(RecordModel):
     """Of each turn."""
 
 
+class WayCost(RecordModel):
+    """What each turn of one way to run the processes took, all files being written in it."""
+
+    wall_s: list[float]
+    cpu_s: list[float]
+    """Of all processes, their start included."""
+
+
 class Preparation(RecordModel):
     """How files were made, and what that took."""
 
@@ -101,6 +109,9 @@ class Preparation(RecordModel):
     """Of the files written."""
     source_read: ReadingSpeed | None = None
     files_read: ReadingSpeed | None = None
+    ways: dict[str, WayCost] = {}
+    """Where several were timed, each of them; `by`, `wall_s` and `cpu_s` are then of the cheapest's turn in the middle.
+    """
 
 
 class Features(RecordModel):

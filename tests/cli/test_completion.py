@@ -67,6 +67,7 @@ def bash(tmp_path: Path) -> Callable[[str], list[str]]:
         ("harness compare latest --correction h", ["holm"]),
         ("harness compare latest --format m", ["markdown"]),
         ("harness prepare digits files --with d", ["dask"]),
+        ("harness prepare digits files --with local,b", ["local,beam"]),
     ],
 )
 def test_bash_completes_verbs_flags_runs_and_names(

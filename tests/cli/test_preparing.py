@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli._preparing import FileLines, end_lines
-from harness.record.tfrecords import Feature, Features, Preparation, ReadingSpeed, Shard, WrittenShard
+from harness.record.tfrecords import Feature, Features, Preparation, ReadingSpeed, Shard, WayCost, WrittenShard
 
 FEATURES = Features(
     kind="images",
@@ -18,12 +18,13 @@ FEATURES = Features(
 )
 
 
-def said(source: list[float], files: list[float], written: int = 1000) -> list[str]:
+def said(source: list[float], files: list[float], written: int = 1000, **ways: list[float]) -> list[str]:
     """The end of a preparation that took 20 s, of what is read at these speeds."""
     read = {"source_read": speeds(source), "files_read": speeds(files)}
     times = {"wall_s": 20.0, "cpu_s": 31.25, "written": written, "bytes_in": 3_900_000, "bytes_out": 4_000_000}
     who = {"source": "a:b", "harness_version": "1", "by": "local", "processes": 2, "created_utc": "now"}
-    features = FEATURES.model_copy(update={"preparation": Preparation(**who, **times, **read)})
+    costs = {way: WayCost(wall_s=taken, cpu_s=[2 * one for one in taken]) for way, taken in ways.items()}
+    features = FEATURES.model_copy(update={"preparation": Preparation(**who, **times, **read, ways=costs)})
     return end_lines(Path("files"), features, wrote=True)
 
 
@@ -68,6 +69,21 @@ def test_whether_it_pays_is_told_only_where_all_turns_of_one_were_faster(
     assert read.startswith(f"reading: source {source[1]:,.0f} examples/s, files {files[1]:,.0f} (")
     assert "(the first 64 examples, 3 times each in turns, by one process)" in read
     assert verdict.startswith(says)
+
+
+def test_of_several_ways_it_is_said_what_each_took_and_which_takes_the_least_time() -> None:
+    lines = said([90, 100, 110], [190, 200, 210], beam=[41, 40, 45, 44], local=[20, 19, 22, 21])
+    assert lines[1:4] == [
+        "beam: 42.5 s [40.0 – 45.0], 85.0 s of processor time",
+        "local: 20.5 s [19.0 – 22.0], 41.0 s of processor time",
+        "which takes the least time: it is local (2 processes, their start included, 4 turns each, the same bytes)",
+    ]
+    assert lines[5].startswith("where reading is the limit, the time to prepare is won back after 4 passes")
+
+
+def test_of_ways_whose_turns_overlap_it_is_not_said_which_takes_the_least_time() -> None:
+    lines = said([1], [1], local=[20, 19, 22, 21], dask=[24, 22, 25, 26], beam=[40, 41, 42, 43])
+    assert lines[4].startswith("which takes the least time: no difference was seen between local and dask (2 process")
 
 
 def test_how_many_examples_were_read_to_count_them_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -96,6 +97,24 @@ def test_the_bytes_are_the_same_by_any_number_of_processes_and_whoever_runs_them
     assert taken["bytes_in"] == 24 * (12 + 8)
     assert taken["bytes_out"] == sum(shard["bytes"] for shard in found["shards"])
     assert taken["cpu_s"] > 0
+
+
+def test_several_ways_take_turns_and_leave_the_files_of_each(folder: Path, numbers: dict[str, Any]) -> None:
+    ways = ("--with", "local,dask,beam", "--shards", str(FILES), "--processes", "2")
+    done = run(*SOURCE, "each", *ways, folder=folder)
+    assert done.returncode == 0, done.stderr
+    found = features(folder / "each")
+    assert found["digest"] == numbers["digest"] == digest_of(folder / "each")
+    assert names(folder / "each") == {"features.json", *(shard["file"] for shard in found["shards"])}
+    taken = found["preparation"]
+    assert list(taken["ways"]) == ["local", "dask", "beam"]
+    assert all(len(cost["wall_s"]) == len(cost["cpu_s"]) == 4 for cost in taken["ways"].values())
+    for line in (r"(local|dask|beam): \d+\.\d s \[.* – .*\], .* s of processor time", "which takes the least time: "):
+        assert re.search(f"^{line}", done.stdout, re.MULTILINE), done.stdout
+    assert "reading: source " in done.stdout
+    again = run(*SOURCE, "each", *ways, folder=folder)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "several ways of --with are timed by writing all of them; name a new folder" in again.stderr
 
 
 def begun(folder: Path, target: str, *arguments: str, **more: str) -> "subprocess.Popen[str]":
@@ -225,6 +244,7 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(small_disk: Path, tmp_pa
         (("digits", "own_numbers.py"), "target: given 'own_numbers.py', expected a folder: it is a file"),
         (("iris", "new", "--shards", "151"), "--shards: given 151, expected at most 150, one for each example"),
         (("iris", "new", "--with", "spark"), "--with: 'spark' is not one of local, dask, beam"),
+        (("iris", "new", "--with", "local,dusk"), "--with: 'dusk' is not one of local, dask, beam"),
         (("iris", "new", "--compression", "zip"), "--compression: 'zip' is not one of none, gzip, zlib"),
     ],
 )
@@ -241,7 +261,7 @@ def test_a_way_that_is_not_installed_is_refused_with_what_installs_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    done = run("prepare", "iris", "new", "--with", "beam", folder=folder)
+    done = run("prepare", "iris", "new", "--with", "local,beam", folder=folder)
     assert (done.returncode, done.stderr) == (
         2,
         "harness: --with: beam is not installed here; pip install 'tf-distribute-harness[beam]'\n",

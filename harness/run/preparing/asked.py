@@ -26,6 +26,8 @@ class AskedFiles:
     processes: int = 1
     timeout_s: float = Sweep.model_fields["timeout"].default
     """The most that a process may take for one example."""
+    timed: bool = False
+    """Written to be timed among other ways, and anew where that is stopped."""
 
 
 class FilesListener:

@@ -15,6 +15,8 @@ from harness.spec.calls import own_text
 
 SHARDS = 16
 """Files where nobody says how many, or one an example where there are fewer."""
+TRIED_IN = ".tries"
+"""The folder in the target in which several ways are timed."""
 PLAN = ".plan.json"
 """What is being prepared here, until it is done: its features.json without what is not known yet."""
 
@@ -61,7 +63,8 @@ def check_target(target: Path) -> None:
     known = kept_at(target / FEATURES, Features)
     if (target / PLAN).exists() or (known is not None and known.preparation is not None):
         return
-    begun = {LOCK_NAME, *(path.name for path in unfinished(target))}  # by one that was killed before it had a plan
+    # by one that was killed before it had a plan
+    begun = {LOCK_NAME, TRIED_IN, *(path.name for path in unfinished(target))}
     if others := [path.name for path in target.iterdir() if path.name not in begun]:
         raise UsageError(
             f"target: '{target}' has files that prepare has not made, such as '{min(others)}'; name a new folder"

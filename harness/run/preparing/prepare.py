@@ -6,6 +6,7 @@ digest. A call that was killed, or met a full disk, goes on where the next one f
 
 import contextlib
 import importlib.util
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from harness.record.files import FolderLock, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, PreparePlan, check_target, one_spelling, plan_for
+from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan, check_target, one_spelling, plan_for
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
 from harness.trial.engines import catalogue_of
@@ -30,20 +31,31 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
 
     Raises UsageError for what cannot be asked, StorageError where the target takes no files, and Interrupted.
     """
-    _check(asked)
-    asked = replace(asked, source=one_spelling(asked.source))
-    with (
-        _locked(asked.target),
-        contextlib.closing(_scratch()) as scratch,
-        Interrupts() as interrupts,
-        contextlib.closing(Writers(asked, scratch.path, interrupts)) as work,
-    ):
+    asked = checked(asked)
+    with locked(asked.target), Interrupts() as interrupts, writers(asked, interrupts) as work:
         return _prepare(asked, work, listener)
 
 
+@contextlib.contextmanager
+def writers(asked: AskedFiles, interrupts: Interrupts) -> Iterator[Writers]:
+    """Processes for what is asked, and none of them afterwards."""
+    with (
+        contextlib.closing(_scratch()) as scratch,
+        contextlib.closing(Writers(asked, scratch.path, interrupts)) as work,
+    ):
+        yield work
+
+
 def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
-    with _storage(asked.target):
+    features, wrote = write(asked, work, listener)
+    return (compared(asked.target, features, work) if wrote else features), wrote
+
+
+def write(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
+    """As `prepare`, without reading source and files in turns afterwards."""
+    with storage(asked.target):
         check_target(asked.target)
+        shutil.rmtree(asked.target / TRIED_IN, ignore_errors=True)
         for left in unfinished(asked.target):
             left.unlink()
     before = kept_at(asked.target / FEATURES, Features)
@@ -58,7 +70,7 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
     listener.begun(plan.examples or 0, len(shards), len(whole))
     if not missing:
         return before or _finish(asked, plan, whole, (plan.wall_s, plan.cpu_s)), False
-    with _storage(asked.target):
+    with storage(asked.target):
         replace_file(asked.target / PLAN, to_json(plan, indent=1))
 
     def cost() -> tuple[float, float]:
@@ -71,11 +83,11 @@ def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple
     features = _finish(asked, plan, {**whole, **written}, cost())
     if before is not None and before.digest != features.digest:
         listener.said(f"the digest was {before.digest}: the source gives other examples now than when it was prepared")
-    compared = ReadingCompared.model_validate_json(work.answer("compare"))
-    return _keep(asked.target, features, compared), True
+    return features, True
 
 
-def _check(asked: AskedFiles) -> None:
+def checked(asked: AskedFiles) -> AskedFiles:
+    """The same with its source in one spelling; UsageError for what cannot be asked."""
     if asked.by in NEEDS and importlib.util.find_spec(NEEDS[asked.by]) is None:
         raise UsageError(f"--with: {asked.by} is not installed here; pip install 'tf-distribute-harness[{asked.by}]'")
     catalogue = catalogue_of()
@@ -87,6 +99,7 @@ def _check(asked: AskedFiles) -> None:
             raise not_one_of("source", asked.source, [*catalogue.data, *beside])
     if reason := no_folder(asked.target):
         raise UsageError(f"target: given '{asked.target}', expected a folder: {reason}")
+    return replace(asked, source=one_spelling(asked.source))
 
 
 def _scratch() -> Scratch:
@@ -97,7 +110,8 @@ def _scratch() -> Scratch:
 
 
 @contextlib.contextmanager
-def _storage(target: Path) -> Iterator[None]:
+def storage(target: Path) -> Iterator[None]:
+    """What the system refuses is told of the target."""
     try:
         yield
     except OSError as error:
@@ -105,9 +119,9 @@ def _storage(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(target: Path) -> Iterator[None]:
+def locked(target: Path) -> Iterator[None]:
     """The target is made, and is this call's alone."""
-    with _storage(target):
+    with storage(target):
         new = not target.exists()
         target.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(target)
@@ -129,7 +143,7 @@ def _finish(
     """The features.json of a data set whose files are all there, after so many wall and processor seconds of the calls
     that wrote those of no earlier features.json."""
     written = [shard for shard in shards.values() if isinstance(shard, WrittenShard)]
-    with _storage(asked.target):
+    with storage(asked.target):
         how = preparation_of(asked.source, plan.state, written, cost, asked.by, asked.processes)
         features = seal(asked.target, plan, shards, how, shards_of(plan, plan.count))
         (asked.target / PLAN).unlink(missing_ok=True)
@@ -143,11 +157,12 @@ def _keep_cost(target: Path, plan: PreparePlan, cost: tuple[float, float]) -> No
         replace_file(target / PLAN, to_json(so_far, indent=1))
 
 
-def _keep(target: Path, features: Features, compared: ReadingCompared) -> Features:
-    """The same with how fast both are read."""
+def compared(target: Path, features: Features, work: Writers) -> Features:
+    """The features.json with how fast source and files are read, which is measured now."""
     assert features.preparation is not None
-    read = {"source_read": compared.source, "files_read": compared.files}
+    found = ReadingCompared.model_validate_json(work.answer("compare"))
+    read = {"source_read": found.source, "files_read": found.files}
     more = features.model_copy(update={"preparation": features.preparation.model_copy(update=read)})
-    with _storage(target):
+    with storage(target):
         replace_file(target / FEATURES, to_json(more, indent=1))
     return more

@@ -29,6 +29,7 @@ from harness.visible import plural
 
 LOOK_S = 0.1
 LOG = "log.txt"
+AND_ON = ", and the same command goes on from there"
 
 
 class _Watch:
@@ -126,7 +127,8 @@ class Writers:
             self._wait([self._send(place, order) for place, order in enumerate(orders)], look)
         except HarnessError as error:
             done = f"{plan.count - sum(map(len, waiting))} of {plural(plan.count, 'file')} are whole"
-            raise type(error)(f"{error}; {done}, and the same command goes on from there") from None
+            then = f" by {self._asked.by}, and the same command begins anew" if self._asked.timed else AND_ON
+            raise type(error)(f"{error}; {done}{then}") from None
 
     def _order(self, do: Literal["import", "describe", "write", "compare"]) -> PrepareOrder:
         return PrepareOrder(

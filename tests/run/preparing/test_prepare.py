@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LONGEST_LOG
 from harness.protocol.preparing import SIGN, Described, ReadingCompared, ShardPlan
 from harness.record.files import _new_file_beside
@@ -23,9 +23,10 @@ from harness.run.interrupts import Interrupts
 from harness.run.preparing import prepare as preparing
 from harness.run.preparing import processes
 from harness.run.preparing.asked import AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, PreparePlan
-from harness.run.preparing.prepare import _locked, _prepare, prepare
+from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan
+from harness.run.preparing.prepare import _prepare, locked, prepare
 from harness.run.preparing.processes import Writers
+from harness.run.preparing.ways import prepare_by_each
 from tests.preloaded import handed_in
 
 
@@ -35,14 +36,14 @@ def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a
     _, descriptor = _new_file_beside(tmp_path / PLAN)
     os.close(descriptor)
     (tmp_path / ".00001-of-00004.tfrecord.gz.4711.part").touch()
-    with _locked(tmp_path):
+    with locked(tmp_path):
         called(tmp_path, most=4)
     assert {path.name for path in tmp_path.glob(".*")} == set()
     mine = (".movie.part", ".00001-of-00004.tfrecord.part", ".theirs.tmp")
     for name in mine:
         (tmp_path / name).touch()
     (linked := tmp_path / f".{'0' * 16}.tmp").symlink_to(tmp_path / mine[0])
-    with _locked(tmp_path):
+    with locked(tmp_path):
         called(tmp_path, most=4)
     assert {path.name for path in tmp_path.glob(".*")} == {*mine, linked.name}
 
@@ -53,7 +54,7 @@ def test_a_folder_of_somebody_elses_is_refused_and_no_file_of_it_is_gone(tmp_pat
     for name in (".theirs.tmp", ".movie.part", ".00001-of-00004.tfrecord.4711.part"):
         (tmp_path / name).touch()
     before = {path.name for path in tmp_path.iterdir()}
-    with _locked(tmp_path), pytest.raises(UsageError, match=r"has files that prepare has not made, .*'\.movie\.part'"):
+    with locked(tmp_path), pytest.raises(UsageError, match=r"has files that prepare has not made, .*'\.movie\.part'"):
         called(tmp_path, most=4)
     assert {path.name for path in tmp_path.iterdir()} == before
 
@@ -61,8 +62,8 @@ def test_a_folder_of_somebody_elses_is_refused_and_no_file_of_it_is_gone(tmp_pat
 class Played:
     """Writers without processes, of which one file takes ten seconds of processor time; they break at the `most`th."""
 
-    def __init__(self, target: Path, most: int, state: str = "as ever") -> None:
-        self._target, self._most, self._state, self._used = target, most, state, 0.0
+    def __init__(self, target: Path, most: int, state: str = "as ever", content: bytes = b"1234") -> None:
+        self._target, self._most, self._state, self._content, self._used = target, most, state, content, 0.0
 
     def warm_up(self) -> None:
         pass
@@ -85,10 +86,10 @@ class Played:
         for number, one in enumerate(missing):
             if number == self._most:
                 raise HarnessError("broken")
-            (self._target / one.file).write_bytes(b"1234")
+            (self._target / one.file).write_bytes(self._content)
             self._used += 10.0
-            sha256 = hashlib.sha256(b"1234").hexdigest()
-            shard = WrittenShard(file=one.file, examples=one.examples, bytes=4, sha256=sha256, bytes_in=7)
+            sha256, size = hashlib.sha256(self._content).hexdigest(), len(self._content)
+            shard = WrittenShard(file=one.file, examples=one.examples, bytes=size, sha256=sha256, bytes_in=7)
             side_file(self._target, one.file).write_text(shard.model_dump_json())
             keep_cost()
 
@@ -276,3 +277,91 @@ def test_a_preparation_that_went_on_twice_has_cost_what_its_three_calls_have(tmp
     assert 40 <= made.cpu_s <= 40 + computed
     assert 0 < made.wall_s <= waited
     assert not (tmp_path / PLAN).exists()
+
+
+@pytest.fixture
+def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`call` calls `prepare` by several ways, which take so many seconds, and half a second less each time; `writes`
+    says what is in a file of a way. `calls` has who wrote, in turns."""
+    now, calls = [0.0], list[str]()
+
+    def call(writes: Callable[[str], bytes] = lambda _: b"1234", most: int = 4, **seconds: float) -> Features:
+        class Timed(Played):
+            def __init__(self, asked: AskedFiles, *_: Any) -> None:
+                super().__init__(asked.target, most, content=writes(asked.by))
+                self._by = asked.by
+
+            def write(self, plan: Any, missing: Sequence[ShardPlan], *others: Any) -> None:
+                calls.append(self._by)
+                now[0] += seconds[self._by] - 0.5 * calls.count(self._by)
+                super().write(plan, missing, *others)
+
+        monkeypatch.setattr(preparing, "Writers", Timed)
+        clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: 0.0)
+        monkeypatch.setattr(preparing, "time", clock)
+        monkeypatch.setattr(preparing, "NEEDS", {})
+        ways: Any = list(seconds)
+        return prepare_by_each(AskedFiles("digits", tmp_path / "new", tmp_path, shards=4), ways, FilesListener())
+
+    return SimpleNamespace(call=call, calls=calls)
+
+
+def test_several_ways_write_all_files_in_turns_and_what_each_cost_is_kept(tmp_path: Path, timed: Any) -> None:
+    made = timed.call(local=20.0, dask=10.0)
+    assert timed.calls == ["local", *["local", "dask", "dask", "local"] * 2]
+    how = made.preparation
+    assert how.ways["local"].wall_s == [19.0, 18.5, 18.0, 17.5]
+    assert how.ways["dask"].wall_s == [9.5, 9.0, 8.5, 8.0]
+    assert how.ways["dask"].cpu_s == [40.0] * 4
+    assert (how.by, how.wall_s, how.written, how.files_read.examples) == ("dask", 8.5, 8, 1)
+    assert Features.model_validate_json((tmp_path / "new" / FEATURES).read_text()) == made
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {FEATURES, *(shard.file for shard in made.shards)}
+    assert {(tmp_path / "new" / shard.file).read_bytes() for shard in made.shards} == {b"1234"}
+
+
+def test_ways_that_write_other_bytes_are_refused_and_nothing_is_left(tmp_path: Path, timed: Any) -> None:
+    with pytest.raises(
+        UsageError, match=r"^source: files of 'digits' by dask have the digest .*; seed what is random$"
+    ):
+        timed.call(lambda by: by.encode(), local=20.0, dask=10.0)
+    assert not (tmp_path / "new").exists()
+
+
+def test_where_a_way_breaks_nothing_is_left(tmp_path: Path, timed: Any) -> None:
+    with pytest.raises(HarnessError, match=r"^broken$"):
+        timed.call(most=2, local=20.0, dask=10.0)
+    assert not (tmp_path / "new").exists()
+
+
+def test_several_ways_are_timed_in_a_new_folder_alone_or_one_where_that_was_stopped(tmp_path: Path, timed: Any) -> None:
+    (tmp_path / "new" / TRIED_IN).mkdir(parents=True)
+    (tmp_path / "new" / TRIED_IN / FEATURES).touch()
+    timed.call(local=20.0, dask=10.0)
+    with pytest.raises(
+        UsageError, match=r"has files, such as '.*', and several ways of --with are timed by writing all"
+    ):
+        timed.call(local=20.0, dask=10.0)
+
+
+def test_one_way_goes_on_where_several_were_stopped(tmp_path: Path) -> None:
+    (tmp_path / TRIED_IN).mkdir()
+    called(tmp_path, most=4)
+    assert not (tmp_path / TRIED_IN).exists()
+
+
+def test_what_stops_a_way_that_is_timed_says_that_the_command_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = AskedFiles("my:examples", tmp_path, tmp_path, shards=2, by="dask", processes=2, timed=True)
+    writers: Any = Writers(asked, tmp_path, Interrupts())
+
+    def broken(*_: Any) -> None:
+        raise StorageError("target: no space")
+
+    monkeypatch.setattr(writers, "_send", lambda *_: 0)
+    monkeypatch.setattr(writers, "_wait", broken)
+    feature = Feature(feature="input", encoding="int64", shape=[3])
+    plan = PreparePlan(input=feature, target=feature.model_copy(update={"feature": "y"}), source="my:examples", count=2)
+    with pytest.raises(StorageError) as raised:
+        writers.write(plan, [ShardPlan(file=str(k), first=k, examples=1) for k in range(2)], FilesListener(), print)
+    assert str(raised.value) == "target: no space; 0 of 2 files are whole by dask, and the same command begins anew"
