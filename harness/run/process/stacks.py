@@ -33,6 +33,34 @@ def last_words(text: str) -> str:
     return words and f": {words[:LONGEST_WORDS]}"
 
 
+PLACE = re.compile(r'File "(.*)", line (\d+) in (.*)')
+BY_DATA = re.compile(r"/(tensorflow/python/data/ops/from_generator_op|harness/engines/tensorflow/data/own)\.py$")
+"""Files of who calls a user's data function, or the generator that it has made."""
+BY_ANY = re.compile(r"/tensorflow/python/ops/script_ops\.py$")
+"""That of who calls any Python code from a graph: what data functions map, and what models do."""
+NEXT = re.compile(r"/tensorflow/python/data/ops/(multi_device_)?iterator_ops\.py$")
+"""Files of who asks a pipeline for its next element."""
+
+
+def at_data(text: str, data: str) -> str:
+    """Where stacks show that a process waits for the data of this name, in words; nothing where they do not.
+
+    Of a user's own function it is the place in its code, which TensorFlow calls in a thread of its own.
+    """
+    module, _, function = data.partition(":")
+    own = tuple(f"/{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py")) if function else ()
+    waits = False
+    for stack in _parted(text.splitlines())[1]:
+        places = [found.groups() for frame in stack.frames if (found := PLACE.search(frame))]
+        waits = waits or any(NEXT.search(file) for file, *_ in places)
+        for number, (file, *_) in enumerate(places):
+            mine = [place for place in places[:number] if "/tensorflow/python/" not in place[0]]
+            if mine and (BY_DATA.search(file) or (BY_ANY.search(file) and mine[-1][0].endswith(own))):
+                where, line, name = mine[-1]
+                return f"the data function '{data}' does not come back from {name} ({where.rpartition('/')[2]}:{line})"
+    return f"it waits for the next example of '{data}'" if waits else ""
+
+
 SLICE_S = 0.5
 USUAL_S = 2.0
 LIMIT_S = 8.0

@@ -15,7 +15,7 @@ from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecor
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
-from harness.run.process.stacks import last_words, settled
+from harness.run.process.stacks import at_data, last_words, settled
 from harness.run.process.zygote import SLICE_S, Zygote
 from harness.run.progress.base import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
@@ -306,13 +306,14 @@ class LiveTrial:
         missing = self.child.awaited()
         self.child.signal(signal.SIGUSR1)
         self.evidence = settled(self.child.stderr_tail) or None
+        data = at_data(self.child.stderr_tail(END_OF_LOG), self.cell.data_set) if self.cell.data_set else ""
         self.child.kill()
         reason = f"no sign of life within {self.timeout_s:g} s during {self.phase}"
         if self.company > 1:
             reason += f", nor within {self.timeout_s * self.company:g} s, as {self.company} may share the cores"
         if self._kernels_until is not None:
             reason += f", nor in {KERNELS_S:g} s more, in which kernels were compiled for its card"
-        self._end("timeout", f"{reason}: {missing}" if missing else reason)
+        self._end("timeout", ": ".join(filter(None, (reason, missing, data))))
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
         self.status, self.reason = status, reason and masked(reason, self.request.step)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from harness.run.process import stacks
-from harness.run.process.stacks import LIMIT_S, USUAL_S, excerpt, settled
+from harness.run.process.stacks import LIMIT_S, USUAL_S, at_data, excerpt, settled
 
 DEEP = """
 import faulthandler, os, signal, threading
@@ -84,3 +84,53 @@ def test_stacks_are_waited_for_until_no_more_of_them_comes(monkeypatch: pytest.M
     began = clock[0]
     settled(lambda: str(clock[0]))
     assert clock[0] - began == LIMIT_S
+
+
+TF = "/env/site-packages/tensorflow/python"
+
+
+def stack(*frames: str) -> str:
+    """What Python writes of a thread, its innermost frame first."""
+    return "\n".join(["Thread 0x01 (most recent call first):", *(f"  File {frame}" for frame in frames)])
+
+
+STEP = stack(f'"{TF}/eager/execute.py", line 53 in quick_execute', '"/home/me/train.py", line 3 in <module>')
+GENERATOR = stack(
+    '"/env/site-packages/requests/api.py", line 9 in get',
+    '"/home/me/reader.py", line 95 in rows',
+    f'"{TF}/data/ops/from_generator_op.py", line 198 in generator_py_func',
+    f'"{TF}/ops/script_ops.py", line 146 in _call',
+)
+MAPPED = stack(
+    '"/home/me/my/data.py", line 12 in decode',
+    f'"{TF}/autograph/impl/api.py", line 643 in wrapper',
+    f'"{TF}/ops/script_ops.py", line 146 in _call',
+)
+CALLED = stack(
+    '"/home/me/my/data.py", line 7 in examples',
+    '"/env/site-packages/harness/engines/tensorflow/data/own.py", line 113 in _returned',
+)
+NATIVE = stack(
+    f'"{TF}/data/ops/iterator_ops.py", line 826 in _next_internal', '"/home/me/train.py", line 3 in <module>'
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "place"),
+    [
+        (GENERATOR, "rows (reader.py:95)"),
+        (MAPPED, "decode (data.py:12)"),
+        (CALLED, "examples (data.py:7)"),
+    ],
+)
+def test_a_data_function_that_does_not_come_back_is_named_with_the_place_in_its_code(found: str, place: str) -> None:
+    for text in (f"{found}\n\n{STEP}", f"{NATIVE}\n{found}"):
+        told = at_data(f"log\n{text}", "my.data:examples(rate=1)")
+        assert told == f"the data function 'my.data:examples(rate=1)' does not come back from {place}"
+
+
+def test_a_process_that_waits_for_an_example_says_so_and_one_that_computes_does_not() -> None:
+    assert at_data(f"{STEP}\n{NATIVE}", "tfrecord:there/*") == "it waits for the next example of 'tfrecord:there/*'"
+    assert at_data(STEP, "my.data:examples") == ""
+    assert at_data(MAPPED, "another:examples") == ""  # the model calls Python code, too
+    assert at_data("", "digits") == ""
