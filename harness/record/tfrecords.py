@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from harness.record.model import RecordModel
 from harness.spec.values import FileCompression, Positive, Whole
@@ -46,6 +46,27 @@ class Feature(RecordModel):
         elif None in self.shape:
             raise ValueError(f"every size of the shape of '{self.feature}' must be known, as it is no image")
         return self
+
+
+ONE, SEVERAL = "one tensor", "several tensors"
+"""What is told apart where a description may be of either. No part of a key."""
+
+
+def _one_or_several(given: Any) -> str:
+    of_each = list(given.values()) if isinstance(given, dict) else []
+    return SEVERAL if of_each and all(isinstance(one, dict | Feature) for one in of_each) else ONE
+
+
+OneOrSeveral = Annotated[
+    Annotated[Feature, Tag(ONE)] | Annotated[dict[str, Feature], Tag(SEVERAL)], Discriminator(_one_or_several)
+]
+
+
+def by_its_place(of: "Feature | dict[str, Feature] | None") -> dict[str, Feature]:
+    """Features by the place of what they hold: of one tensor the empty one, of several `user`, `0` or `words/title`."""
+    if of is None:
+        return {}
+    return {"": of} if isinstance(of, Feature) else of
 
 
 class Shard(RecordModel):
@@ -121,9 +142,12 @@ class Features(RecordModel):
     """What the harness does with examples: `images` are brought to the model's size and range, `text` is cut to its
     tokens, rows of a `table` and `own` ones reach it as they are. What `input` looks like decides where it is not said.
     """
-    input: Feature
-    target: Feature | None = None
+    input: OneOrSeveral
+    """Of several inputs, which only `own` examples have, each by its place in their dict or tuple."""
+    target: OneOrSeveral | None = None
     """None only of `text`, whose targets are then the next tokens."""
+    weights: OneOrSeveral | None = None
+    """How much the loss of each `own` example counts, or of each place of its target."""
     classes: Whole = 0
     """Targets run from 0 to `classes` - 1; 0 is not known."""
     vocabulary: Whole = 0
@@ -142,25 +166,49 @@ class Features(RecordModel):
     @model_validator(mode="before")
     @classmethod
     def _of_its_input(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "kind" not in given and isinstance(given.get("input"), dict):
-            return {**given, "kind": _kind_of(given["input"].get("encoding"), given["input"].get("shape") or [])}
+        if isinstance(given, dict) and "kind" not in given and isinstance(of := given.get("input"), dict):
+            several = _one_or_several(of) == SEVERAL or "weights" in given
+            return {**given, "kind": "own" if several else _kind_of(of.get("encoding"), of.get("shape") or [])}
         return given
+
+    @property
+    def tensors(self) -> list[Feature]:
+        """Every tensor of an example."""
+        return [one for of in (self.input, self.target, self.weights) for one in by_its_place(of).values()]
+
+    @property
+    def only_input(self) -> Feature:
+        """Where there is one, as of all kinds but `own`; TypeError where there are several."""
+        if isinstance(self.input, Feature):
+            return self.input
+        raise TypeError(f"expected one input, got several: {', '.join(self.input)}")
+
+    @model_validator(mode="after")
+    def _has_each_once(self) -> Self:
+        names = [one.feature for one in self.tensors]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two tensors of an example are the same feature '{twice[0]}'")
+        for places in map(by_its_place, (self.input, self.target, self.weights)):
+            if within := [place for place in places if any(other.startswith(f"{place}/") for other in places)]:
+                raise ValueError(f"'{within[0]}' is a tensor, and others are in it")
+        return self
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
-        ranks = {"images": (3,), "text": (1,), "table": (1,)}.get(self.kind)
-        if ranks is not None and len(self.input.shape) not in ranks:
-            raise ValueError(f"'{self.input.feature}' has {len(self.input.shape)} dimensions, {self.kind} have {ranks}")
-        if self.kind == "text" and self.input.dtype.startswith("float"):
-            raise ValueError(f"text is whole numbers, and '{self.input.feature}' is {self.input.dtype}")
-        if self.kind == "own" and None in self.input.shape:
-            raise ValueError(f"'{self.input.feature}' has a size that is not known, which only images may")
-        if self.target is not None and self.target.feature == self.input.feature:
-            raise ValueError(f"input and target are the same feature '{self.input.feature}'")
         if self.target is None and self.kind != "text":
             raise ValueError("target is missing, the feature that holds the class")
-        is_class = self.target is None or (self.target.encoding, self.target.shape) == ("int64", [])
-        if self.kind != "own" and not (is_class or self.numbers):
+        if self.kind == "own":
+            return self._of_own_kind()
+        if self.weights is not None or not all(isinstance(of, Feature | None) for of in (self.input, self.target)):
+            raise ValueError(f'{self.kind} have one input and one target, and no weights; "kind": "own" may have more')
+        ranks = {"images": (3,), "text": (1,), "table": (1,)}[self.kind]
+        if len(self.only_input.shape) not in ranks:
+            of = self.only_input
+            raise ValueError(f"'{of.feature}' has {len(of.shape)} dimensions, {self.kind} have {ranks}")
+        if self.kind == "text" and self.only_input.dtype.startswith("float"):
+            raise ValueError(f"text is whole numbers, and '{self.only_input.feature}' is {self.only_input.dtype}")
+        is_class = [(one.encoding, one.shape) for one in by_its_place(self.target).values()] in ([], [("int64", [])])
+        if not (is_class or self.numbers):
             of_class = "is a class: encoding int64, without a shape"
             if self.kind == "table":
                 raise ValueError(
@@ -170,11 +218,19 @@ class Features(RecordModel):
             raise ValueError(f"the target of {self.kind} {of_class}")
         return self
 
+    def _of_own_kind(self) -> Self:
+        for one in self.tensors:
+            if None in one.shape:
+                raise ValueError(f"'{one.feature}' has a size that is not known, which only images may")
+        if self.classes and not isinstance(self.target, Feature):
+            raise ValueError("classes are of one target, and there are several")
+        return self
+
     @property
     def numbers(self) -> int:
         """Of a table whose targets are no classes, how many numbers each is; else 0."""
         target = self.target
-        if self.kind != "table" or self.classes or target is None or target.encoding != "float":
+        if self.kind != "table" or self.classes or not isinstance(target, Feature) or target.encoding != "float":
             return 0
         return (target.shape[0] or 0) if len(target.shape) == 1 else 0
 

@@ -45,6 +45,21 @@ MODULE = """
     def model():
         import keras
         return keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+
+    def several():
+        x, y = np.linspace(-1, 1, 192, dtype=np.float32).reshape(64, 3), np.arange(64)
+        inputs = {"user": y % 5, "features": x}
+        return tf.data.Dataset.from_tensor_slices((inputs, {"rating": x[:, 0], "liked": y % 2}, x[:, 1] + 2))
+
+    def of_several():
+        import keras
+        user, features = keras.Input((), dtype="int32", name="user"), keras.Input((3,), name="features")
+        hidden = keras.layers.Concatenate()([keras.layers.Embedding(5, 4)(user), features])
+        outputs = {"rating": keras.layers.Dense(1)(hidden), "liked": keras.layers.Dense(1)(hidden)}
+        model = keras.Model({"user": user, "features": features}, outputs)
+        liked = keras.losses.BinaryCrossentropy(from_logits=True)
+        model.compile(keras.optimizers.SGD(0.05), loss={"rating": "mse", "liked": liked})
+        return model
 """
 SOURCE = ("prepare", "own_numbers:examples")
 FILES = 8
@@ -313,13 +328,20 @@ def test_processes_that_end_at_once_leave_nothing_in_the_temporary_folder(tempor
 
 
 @pytest.mark.parametrize("work", ["training", "pipeline"])
-def test_examples_of_ones_own_that_are_kept_as_bytes_are_trained_on_as_they_were(folder: Path, work: str) -> None:
-    target, results = f"float64-{work}", f"results-{work}"
-    done = run("prepare", "own_numbers:of_float64", target, "--processes=1", folder=folder)
+@pytest.mark.parametrize(("data", "model"), [("of_float64", "model"), ("several", "of_several")])
+def test_examples_of_ones_own_are_trained_on_from_files_as_they_were(
+    folder: Path, work: str, data: str, model: str
+) -> None:
+    target, results = f"{data}-{work}", f"results-{data}-{work}"
+    done = run("prepare", f"own_numbers:{data}", target, "--processes=1", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert features(folder / target)["input"]["encoding"] == "raw"
+    described = features(folder / target)
+    if data == "of_float64":
+        assert described["input"]["encoding"] == "raw"
+    else:
+        assert (described["target"]["liked"]["feature"], described["weights"]["feature"]) == ("target/liked", "weights")
     small = [flag for flag in SMALL if not flag.startswith(("--data", "--model", "--optimizer"))]
-    asked = ["--model=own_numbers:model", f"--data=tfrecord:{target}", f"--work={work}", f"--results={results}"]
+    asked = [f"--model=own_numbers:{model}", f"--data=tfrecord:{target}", f"--work={work}", f"--results={results}"]
     replicas = ["--strategy=none,mirrored", "--replicas=2"] if work == "training" else []
     done = run("sweep", *small, *asked, *replicas, folder=folder)
     assert done.returncode == 0, done.stderr

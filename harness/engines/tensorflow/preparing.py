@@ -13,11 +13,11 @@ from harness.engines.tensorflow.data.base import DataInfo, Source, length_of, st
 from harness.engines.tensorflow.data.folder import FolderSource
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
-from harness.engines.tensorflow.structures import only
+from harness.engines.tensorflow.structures import ALONE, PARTS, Weighted, by_place, called, from_places, only
 from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.files import replace_file, to_json
-from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, by_its_place, side_file
 from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ FORMAT = "1"
 LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "float"}
 """Types of numbers that an example has a list for; others are kept as bytes."""
 RAW = ("bool", "uint8", "int8", "uint16", "int16", "float16", "float64")
-NAMES = {"images": "image", "text": "tokens", "table": "row", "own": "input"}
+NAMES = {"images": "image", "text": "tokens", "table": "row"}
 IMAGES = (b"\xff\xd8\xff", b"\x89PNG")
 """How their files begin; whether the rest can be decoded shows when they are read."""
 TURNS = 5
@@ -62,8 +62,6 @@ def prepare_files(order: PrepareOrder) -> Described | ReadingCompared | None:
 def describe(source: Source, data_dir: Path) -> Described:
     """What files of the source's examples would hold, and its state; it is made ready, and examples are counted where
     nobody knows their number. UsageError where that cannot be."""
-    import tensorflow as tf
-
     if source.on_device:
         raise UsageError(f"source: '{source.name}' has no examples of its own, expected data that are read")
     if isinstance(source, OwnBatches):
@@ -74,22 +72,13 @@ def describe(source: Source, data_dir: Path) -> Described:
     source.prepare(data_dir)
     sign_of_life()
     info, dataset = source.info(data_dir), source.examples(data_dir)
-    x, y = dataset.element_spec
-    fixed = (isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in (x, y))
-    if source.gives == "own" and not all(fixed):
-        raise UsageError(
-            f"source: '{source.name}' gives no target, several inputs or targets, weights, or some of varying length; "
-            "a record has one input and one target: train on it as it is, --data package.module:function"
-        )
+    tensors = _own_tensors(source.name, dataset) if source.gives == "own" else _tensors(source, info, dataset)
     counted, state = info.examples, ""
     if counted is None:  # which takes the pass that tells the state, too
         state, counted = _counted(source.name, dataset)
     features = Features(
         kind=source.gives,
-        input=_input(source, info, x),
-        target=_of_numbers("target" if source.gives == "own" or info.numbers else "label", y, y.shape)
-        if info.labelled
-        else None,
+        **tensors,
         classes=info.classes,
         vocabulary=info.vocabulary,
         examples=counted,
@@ -116,21 +105,59 @@ def _counted(name: str, dataset: "tf.data.Dataset") -> tuple[str, int]:
     return state, count
 
 
+def _own_tensors(name: str, dataset: "tf.data.Dataset") -> dict[str, Any]:
+    """Inputs, targets and weights of examples of the user's own, of which each may be a dict or tuple."""
+    import tensorflow as tf
+
+    described: dict[str, Any] = {}
+    for of, (key, has) in zip(PARTS, _parts_of(*dataset.element_spec).items(), strict=False):
+        places = by_place(has)
+        fixed = all(isinstance(one, tf.TensorSpec) and one.shape.is_fully_defined() for one in places.values())
+        if not places or not fixed or from_places(places) != has:
+            raise UsageError(
+                f"source: '{name}' gives no target, tensors of varying length, or others than in dicts by names and in "
+                "tuples; a record has none of these: train on it as it is, --data package.module:function"
+            )
+        features = {
+            place: _of_numbers(f"{key}/{place}".rstrip("/"), one, one.shape, called(of, place))
+            for place, one in places.items()
+        }
+        described[key] = features.get(ALONE, features)
+    return described
+
+
+def _parts_of(x: Any, y: Any) -> dict[str, Any]:
+    """Those of an example, or of what describes it, by the key of a features.json."""
+    return (
+        {"input": x, "target": y.targets, "weights": y.weights}
+        if isinstance(y, Weighted)
+        else {"input": x, "target": y}
+    )
+
+
+def _tensors(source: Source, info: DataInfo, dataset: "tf.data.Dataset") -> dict[str, Any]:
+    """The input of the harness's own examples, and the target where there is one."""
+    x, y = dataset.element_spec
+    name = "target" if info.numbers else "label"
+    target = {"target": _of_numbers(name, y, y.shape, f"{name}s")} if info.labelled else {}
+    return {"input": _input(source, info, x), **target}
+
+
 def _input(source: Source, info: DataInfo, spec: Any) -> Feature:
     name = NAMES[source.gives]
     if source.encoded and isinstance(source, TfrecordSource):  # whose bytes are written as they are
-        return source.features.input.model_copy(update={"feature": name})
+        return source.features.only_input.model_copy(update={"feature": name})
     if spec.dtype.name == "string":  # still to be decoded
         return Feature(feature=name, encoding="image", shape=list(only(info.shape)))
     if not spec.shape.is_fully_defined():  # images that differ in size, which bytes alone would not tell
         return Feature(feature=name, encoding="image", shape=list(spec.shape))
-    return _of_numbers(name, spec, spec.shape)
+    return _of_numbers(name, spec, spec.shape, f"{name}s")
 
 
-def _of_numbers(name: str, spec: Any, shape: Any) -> Feature:
+def _of_numbers(name: str, spec: Any, shape: Any, told: str) -> Feature:
     kind = spec.dtype.name
     if kind not in (*LISTS, *RAW):
-        raise UsageError(f"source: its {name}s are of {kind}, expected one of {', '.join((*LISTS, *RAW))}")
+        raise UsageError(f"source: its {told} are of {kind}, expected one of {', '.join((*LISTS, *RAW))}")
     return Feature(feature=name, encoding=LISTS.get(kind, "raw"), dtype=kind, shape=list(shape))
 
 
@@ -198,25 +225,32 @@ def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tu
     """(number, input, target) -> the record, whose bytes are the same in every process, and what was taken in."""
     import tensorflow as tf
 
-    of_input, of_target = features.input, features.target
+    described = {"input": features.input, "target": features.target, "weights": features.weights}
 
     def refuse(number: int, fault: str) -> UsageError:
         file = f" ('{source.file_of(number)}')" if isinstance(source, FolderSource) else ""
         return UsageError(f"source: example {number:,}{file} {fault}")
 
     def encode(number: int, x: Any, y: Any) -> tuple[bytes, int]:
-        if of_input.encoding == "image" and isinstance(x, bytes) and not x.startswith(IMAGES):
+        if features.kind != "own" and features.only_input.encoding == "image" and not _may_be_image(x):
             raise refuse(number, "is no JPEG or PNG; mend or remove it")
-        held = {of_input.feature: _packed(of_input, x)}
-        if of_target is not None:
-            if features.classes and not 0 <= int(y) < features.classes:
-                raise refuse(number, f"is of class {y}, expected 0 to {features.classes - 1}")
-            held[of_target.feature] = _packed(of_target, y)
+        if features.target is not None and features.classes and not 0 <= int(y) < features.classes:
+            raise refuse(number, f"is of class {y}, expected 0 to {features.classes - 1}")
+        held, size = {}, 0
+        for key, part in _parts_of(x, y).items():
+            values = by_place(part) if isinstance(part, dict | tuple) else {ALONE: part}
+            size += sum(len(value) if isinstance(value, bytes) else value.nbytes for value in values.values())
+            for place, of in by_its_place(described[key]).items():
+                held[of.feature] = _packed(of, values[place])
         example = tf.train.Example(features=tf.train.Features(feature=held))
-        size = (len(x) if isinstance(x, bytes) else x.nbytes) + y.nbytes
         return example.SerializeToString(deterministic=True), size
 
     return encode
+
+
+def _may_be_image(x: "bytes | Array") -> bool:
+    """Whether it begins as one that is encoded, or is none yet."""
+    return not isinstance(x, bytes) or x.startswith(IMAGES)
 
 
 def _packed(of: Feature, value: "bytes | Array") -> "tf.train.Feature":

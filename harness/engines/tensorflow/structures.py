@@ -55,6 +55,19 @@ def by_place(structure: Any) -> dict[str, Any]:
     return {"/".join(map(str, path)): part for path, part in keras.tree.flatten_with_path(structure)}
 
 
+def from_places(parts: Mapping[str, Any]) -> Any:
+    """The structure of dicts and tuples whose parts by place these are: places that count from 0 are a tuple's."""
+    if [*parts] == [ALONE]:
+        return parts[ALONE]
+    within: dict[str, dict[str, Any]] = {}
+    for place, part in parts.items():
+        first, _, rest = place.partition("/")
+        within.setdefault(first, {})[rest] = part
+    made = {place: from_places(of) for place, of in within.items()}
+    counted = [str(number) for number in range(len(made))]
+    return tuple(made[place] for place in counted) if made.keys() == set(counted) else made
+
+
 def one_or_several(shapes: Mapping[str, tuple[Size, ...]]) -> tuple[Size, ...] | Mapping[str, tuple[Size, ...]]:
     """Shapes by place, or the shape of a tensor that is in no structure."""
     return shapes[ALONE] if [*shapes] == [ALONE] else shapes

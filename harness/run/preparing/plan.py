@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic_core import to_json
 
 from harness.errors import UsageError
 from harness.protocol.preparing import Described
@@ -84,7 +84,7 @@ def _difference(there: PreparePlan, asked: PreparePlan) -> str:
     for key in ("source", "count", *Features.model_fields):
         one, other = getattr(there, key), getattr(asked, key)
         if one != other:
-            one, other = (v.model_dump_json() if isinstance(v, BaseModel) else v for v in (one, other))
+            one, other = (value if isinstance(value, str) else to_json(value).decode() for value in (one, other))
             return f"its {names.get(key, key)} is {one}, and {other} is asked for"
     if there.state and there.state != asked.state:
         return (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.data import load_source
-from harness.engines.tensorflow.data.pipeline import gate_batches
+from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.preparing import prepare_files
 from harness.errors import UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
@@ -53,7 +53,30 @@ MODULE = """
         return pairs("float32").batch(batch_size, drop_remainder=True)
 
     def several():
-        return pairs("float32").map(lambda x, y: ({"x": x, "y": y}, y))
+        n = np.arange(6)
+        inputs = {"user": n, "words": {"title": np.outer(n, [1, 2]), "tags": n.reshape(6, 1, 1) % 2 == 0}}
+        return from_slices((inputs, (n.astype("float16"), np.outer(n, n[:3]).astype("float64"))))
+
+    def weighted():
+        return several().map(lambda x, y: ((x["user"], x["words"]["title"]), y[1], tf.cast(x["user"], tf.float32)))
+
+    def weighted_each():
+        return several().map(lambda x, y: (x, {"a": y[0], "b": y[1]}, {"a": y[0], "b": y[0]}))
+
+    def several_of_uint64():
+        return several().map(lambda x, y: ({"user": tf.cast(x["user"], tf.uint64), "words": x["words"]}, y))
+
+    def numbered():
+        return several().map(lambda x, y: ({"0": x["user"], "1": x["user"]}, y))
+
+    def with_a_stroke():
+        return several().map(lambda x, y: ({"a/b": x["user"]}, y))
+
+    def of_varying_length():
+        return several().map(lambda x, y: ({"user": x["user"], "some": tf.range(x["user"])}, y))
+
+    def alone():
+        return several().map(lambda x, y: x)
 
     def ends():
         spec = (tf.TensorSpec((), tf.float32), tf.TensorSpec((), tf.int64))
@@ -152,7 +175,44 @@ def test_examples_come_back_as_they_were_in_their_order(
         np.testing.assert_array_equal(y, label)
 
 
-@pytest.mark.parametrize("source", ["digits", "text", "photographs:5", "iris", "own_pairs:of_float64"])
+@pytest.mark.parametrize("source", ["several", "weighted", "weighted_each"])
+@pytest.mark.usefixtures("own")
+def test_several_inputs_targets_and_weights_come_back_in_their_structure(
+    tf: Any, prepared: Prepared, tmp_path: Path, source: str
+) -> None:
+    features, target = prepared(f"own_pairs:{source}")
+    of, files = load_source(f"own_pairs:{source}"), load_source(f"tfrecord:{target}/[01]")
+    assert (features.kind, files.gives, files.info(tmp_path)) == ("own", "own", of.info(tmp_path))
+    examples, again = of.examples(tmp_path), files.examples(tmp_path)
+    assert again.element_spec == examples.element_spec
+    tf.nest.assert_same_structure(again.element_spec, examples.element_spec)
+    for one, other in zip(examples, again, strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+    one, other = (next(iter(pipeline(each, tmp_path, shapes_of(each), 0, 4, seed=3))) for each in (of, files))
+    tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+def shapes_of(source: Source) -> Any:
+    """Of its inputs, as a model takes them."""
+    return source.info(Path()).shape
+
+
+@pytest.mark.usefixtures("own", "tf")
+def test_several_tensors_are_features_by_the_names_of_their_places(tmp_path: Path) -> None:
+    features = described(tmp_path, "own_pairs:several")
+    names = ["input/user", "input/words/tags", "input/words/title", "target/0", "target/1"]
+    assert [one.feature for one in features.tensors] == names
+    assert [one.encoding for one in features.tensors] == ["int64", "raw", "int64", "raw", "raw"]
+    assert Features.model_validate_json(features.model_dump_json()) == features
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("digits", "text", "photographs:5", "iris"),
+        *(f"own_pairs:{name}" for name in ("of_float64", "several", "weighted", "weighted_each")),
+    ],
+)
 @pytest.mark.usefixtures("own")
 def test_prepared_files_are_prepared_again_as_they_are(prepared: Prepared, source: str) -> None:
     features, once = prepared(source)
@@ -210,10 +270,14 @@ def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
         ("synthetic", "^source: 'synthetic' has no examples of its own"),
         ("own_pairs:endless", "^source: 'own_pairs:endless' never ends, expected one pass"),
         ("own_pairs:none", "^source: 'own_pairs:none' has no examples$"),
-        (
-            "own_pairs:several",
-            "^source: 'own_pairs:several' gives no target, several inputs or targets, .* train on it as it is",
+        *(
+            (
+                f"own_pairs:{name}",
+                f"^source: 'own_pairs:{name}' gives no target, tensors of varying length, .* train on it as it is",
+            )
+            for name in ("numbered", "with_a_stroke", "of_varying_length", "alone")
         ),
+        ("own_pairs:several_of_uint64", "^source: its inputs 'user' are of uint64, expected one of int32, int64, "),
         (
             "own_pairs:batches",
             "^source: .own_pairs:batches. makes batches in an order of its own, expected a function without",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.engines.tensorflow.data.images import FLOATS, type_for
-from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes
+from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in
 from harness.engines.tensorflow.workloads.shapes import input_types
 from harness.errors import Unsupported
 from harness.trial.sign_of_life import sign_of_life
@@ -56,10 +56,10 @@ def length_of(dataset: "tf.data.Dataset") -> int:
 
 
 def state_of_pass(examples: "tf.data.Dataset") -> tuple[str, int]:
-    """A digest of examples of which none has several inputs or targets, and how many there are, by reading them all."""
+    """A digest of the examples, and how many there are, by reading them all."""
     digest, count = hashlib.sha256(str(examples.element_spec).encode()), 0
     for example in examples.as_numpy_iterator():
-        for part in example:
+        for part in arrays_in(example):
             digest.update(part if isinstance(part, bytes) else part.tobytes())
         count += 1
         sign_of_life(count)

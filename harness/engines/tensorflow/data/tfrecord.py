@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from harness.arguments import path_of
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import fault_of, records, told_as_fault
+from harness.engines.tensorflow.structures import Weighted, from_places, one_or_several
 from harness.errors import UsageError
 from harness.files import read_whole
-from harness.record.tfrecords import FEATURES, Feature, Features
+from harness.record.tfrecords import FEATURES, ONE, SEVERAL, Feature, Features, by_its_place
 from harness.visible import plural, quoted
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class TfrecordSource(Source):
         listed = {shard.file: shard for shard in self.features.shards}
         self._shards = [listed[file.name] for file in self.files if file.name in listed]
         self.gives = self.features.kind
-        self.encoded = self.gives != "own" and self.features.input.encoding in ("image", "raw")
+        self.encoded = self.gives != "own" and self.features.only_input.encoding in ("image", "raw")
 
     def prepare(self, data_dir: Path) -> None:
         """Read an example, so that features which the files do not have are told before anything is trained."""
@@ -60,11 +61,15 @@ class TfrecordSource(Source):
         features = self.features
         whole = features.examples if len(self._shards) == len(features.shards) else None
         count = whole or sum(shard.examples for shard in self._shards) or None
-        shape, labelled = tuple(features.input.shape), features.target is not None
-        return DataInfo(shape, features.classes, count, features.vocabulary, labelled, features.numbers)
+        shapes = {place: tuple(of.shape) for place, of in by_its_place(features.input).items()}
+        labelled = features.target is not None
+        return DataInfo(
+            one_or_several(shapes), features.classes, count, features.vocabulary, labelled, features.numbers
+        )
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
-        """(input, target): images still to be decoded, those of one's own as the model is to have them."""
+        """(input, target): images still to be decoded, those of one's own, of which each may be several, as the model
+        is to have them."""
         return self._parsed(1, True)
 
     def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
@@ -76,8 +81,8 @@ class TfrecordSource(Source):
         return self._input(x) if self.encoded else x
 
     def _input(self, value: "tf.Tensor") -> "tf.Tensor":
-        """What a parsed feature holds; of text whole tokens, which there are."""
-        of, tokens = self.features.input, self.features.vocabulary if self.gives == "text" else 0
+        """What the one input's parsed feature holds; of text whole tokens, which there are."""
+        of, tokens = self.features.only_input, self.features.vocabulary if self.gives == "text" else 0
         return _in_range(_unpacked(of, value), tokens, f"{of.feature} has a token that is not")
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
@@ -96,19 +101,22 @@ class TfrecordSource(Source):
         import tensorflow as tf
 
         features = self.features
-        parts = [part for part in (features.input, features.target) if part is not None]
-        form = {part.feature: _form(part) for part in parts}
+        form = {of.feature: _form(of) for of in features.tensors}
 
         @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
         def parsed(record: Any) -> Any:
             example = tf.io.parse_single_example(record, form)
-            x = example[features.input.feature]
-            if not self.encoded:
-                x = self._input(x)
+            if features.kind == "own":
+                x = _made(features.input, example)
+            else:
+                x = example[features.only_input.feature]
+                x = x if self.encoded else self._input(x)
             if features.target is None:
                 return x, tf.zeros([], tf.int64)
-            target = _unpacked(features.target, example[features.target.feature])
-            return x, _in_range(target, features.classes, f"{features.target.feature} is no class")
+            y = _made(features.target, example)
+            if isinstance(features.target, Feature):
+                y = _in_range(y, features.classes, f"{features.target.feature} is no class")
+            return x, y if features.weights is None else Weighted(y, _made(features.weights, example))
 
         return records([str(file) for file in self.files], self._compression, files, in_order).map(parsed)
 
@@ -141,6 +149,11 @@ def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
     if of.encoding != "raw":
         return tf.cast(value, kind)
     return tf.reshape(tf.io.decode_raw(value, kind), of.shape)
+
+
+def _made(of: Feature | dict[str, Feature], example: "dict[str, tf.Tensor]") -> Any:
+    """The tensor of a parsed example, or the dict or tuple of several."""
+    return from_places({place: _unpacked(one, example[one.feature]) for place, one in by_its_place(of).items()})
 
 
 def _in_range(values: "tf.Tensor", count: int, told: str) -> "tf.Tensor":
@@ -207,7 +220,7 @@ def _read(path: Path, _changed_ns: int, _size: int) -> Features:
         return Features.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
+        where = ".".join(str(key) for key in first["loc"] if key not in (ONE, SEVERAL)) or "the whole"
         echoed = first["type"] not in ("missing", "value_error", "json_invalid")
         given = f" (given {quoted(first['input'])})" if echoed else ""
         raise UsageError(f"data: '{path}': {where}: {first['msg']}{given}; {HOW}") from None

@@ -121,6 +121,21 @@ def test_what_the_input_looks_like_decides_what_is_done_with_it(made: Made, tmp_
     assert (x.dtype, y.dtype, list(y[:5])) == (np.int64, np.int64, [0, 1, 2, 3, 0])
 
 
+def test_several_features_are_inputs_targets_and_weights_by_their_places(made: Made, tmp_path: Path) -> None:
+    row, tokens, label = ROWS["input"], TOKENS["input"], LABEL
+    of = {"input": {"a/row": row, "a/tokens": tokens}, "target": {"0": PRICES["target"]}, "weights": label}
+    source = made(of)
+    assert (source.gives, data_gives(source.name)) == ("own", "own")
+    shapes = {"a/row": (3,), "a/tokens": (6,)}
+    assert source.info(tmp_path) == DataInfo(shapes, 0, None)
+    [(x, y)] = gate_batches(source, tmp_path, shapes, 0, 8, 1)
+    np.testing.assert_array_equal(x["a"]["row"][:, 0], np.arange(8))
+    np.testing.assert_array_equal(x["a"]["tokens"][:, 0], np.arange(8))
+    [price] = y.targets
+    np.testing.assert_array_equal(price, np.outer(np.arange(8), [1, -1]))
+    np.testing.assert_array_equal(y.weights, np.arange(8) % 4)
+
+
 def test_tokens_are_cut_to_the_model_and_are_their_own_targets_where_the_next_one_is_told(
     made: Made, tmp_path: Path
 ) -> None:
@@ -218,7 +233,12 @@ def test_features_that_do_not_fit_are_told_in_one_line(
         (json.dumps({**ROWS, "input": {**ROWS["input"], "encoding": "floats"}}), "input.encoding: Input should be"),
         (json.dumps({**ROWS, "input": {**ROWS["input"], "shape": [None]}}), "every size of the shape of 'row' must be"),
         (json.dumps({**ROWS, "target": None}), "target is missing"),
-        (json.dumps({**ROWS, "target": ROWS["input"]}), "input and target are the same feature 'row'"),
+        (json.dumps({**ROWS, "target": ROWS["input"]}), "two tensors of an example are the same feature 'row'"),
+        (json.dumps({**ROWS, "input": {"a": {**ROWS["input"], "shape": [None]}}}), "input.a: .* 'row' must be known"),
+        (json.dumps({**ROWS, "input": {"a": ROWS["input"], "a/b": PRICES["target"]}}), "'a' is a tensor, and others"),
+        (json.dumps({**ROWS, "kind": "table", "input": {"a": ROWS["input"]}}), "table have one input and one target"),
+        (json.dumps({**ROWS, "kind": "table", "weights": PRICES["target"]}), "table have one input and one target"),
+        (json.dumps({**ROWS, "kind": "own", "target": {"a": LABEL}}), "classes are of one target, and there are"),
         (json.dumps(ROWS | {"target": PRICES["target"]}), "target of a table is a class: .*, or numbers: encoding"),
     ],
 )
