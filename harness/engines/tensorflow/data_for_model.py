@@ -40,6 +40,11 @@ def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, 
     numbers are learnt by the mean squared error. And what the data are. UsageError where they do not say how many
     outputs a model by name must have."""
     workload, info = load_workload(model), source.info(data_dir)
+    if workload.input_shape is not None and source.gives == "own":
+        raise UsageError(
+            f"data: '{source.name}' gives other examples than model '{model}' takes, expected a model of your own for "
+            "them, --model package.module:function"
+        )
     tells_tokens = workload.vocabulary is not None and workload.vocabulary.next_token
     if workload.input_shape is not None and not (info.outputs or tells_tokens):
         remedy = f"add classes to its {FEATURES}" if info.labelled else "take one that tells the next token, as gpt"

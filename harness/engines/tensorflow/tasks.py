@@ -11,6 +11,7 @@ from harness.engines.tensorflow.data.base import Source
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.data.store import TELL
+from harness.engines.tensorflow.data.tfds import TfdsSource
 from harness.engines.tensorflow.data_for_model import must_have_targets, must_have_weights, refuse_several, taken_by
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
@@ -95,6 +96,11 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
     """Read an example of the user's own data, if they are; UsageError where it is none, or the model cannot take it."""
     model, data_dir = workload.build((), 0), Path(request.data_dir)
     must_have_weights(model, request.cell.subject)
+    if isinstance(source, TfdsSource):
+        with contextlib.suppress(HarnessError):  # what is on disk already says what its examples are
+            source.info(data_dir)
+        if source.gives == "anything":
+            return
     with contextlib.suppress(Unsupported):
         source = source.for_model(model)
     if source.gives != "own":  # the others are prepared first

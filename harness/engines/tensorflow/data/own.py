@@ -79,7 +79,7 @@ class OwnSource(Source):
 
     def _called(self) -> "tf.data.Dataset":
         """Examples, anew."""
-        return in_pairs(self._returned(_fault_of_part))
+        return in_pairs(self._returned(fault_of_part))
 
     def _returned(self, fault_of_part: Callable[[Any, bool], str | None], *given: Any) -> "tf.data.Dataset":
         """What the function returns; UsageError where it raises, or returns what no step could be taken on.
@@ -226,7 +226,8 @@ def on_host(batch: Batch) -> Batch:
     return arrays
 
 
-def _fault_of_part(spec: Any, may_vary: bool) -> str | None:
+def fault_of_part(spec: Any, may_vary: bool) -> str | None:
+    """What is wrong with a part of an example, which of inputs may be of varying size; None where nothing is."""
     import tensorflow as tf
 
     if not isinstance(spec, tf.TensorSpec | tf.RaggedTensorSpec):

@@ -100,8 +100,9 @@ def opened(folder: Path) -> Any:
         raise HarnessError(f"data: '{folder}' is no readable data set ({reason}); delete it and run again") from error
 
 
-def read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
-    """One pass over the train split in `folder`: (image, label), the features of these names, in file order.
+def read(folder: Path, *names: str) -> "tf.data.Dataset":
+    """One pass over the train split in `folder` in file order: (image, label), the features of these names, or without
+    them (input, target) as the data set has it.
 
     Made once a process, except within a function that is being traced: a data set of outside would be an input of that
     function. Where the function runs on another worker, TensorFlow sends its inputs there, and now and then fails to
@@ -109,23 +110,24 @@ def read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
     """
     import tensorflow as tf
 
-    return _read_once(folder, image, label) if tf.executing_eagerly() else _read(folder, image, label)
+    return _read_once(folder, *names) if tf.executing_eagerly() else _read(folder, *names)
 
 
 @functools.cache
-def _read_once(folder: Path, image: str, label: str) -> "tf.data.Dataset":
-    return _read(folder, image, label)
+def _read_once(folder: Path, *names: str) -> "tf.data.Dataset":
+    return _read(folder, *names)
 
 
-def _read(folder: Path, image: str, label: str) -> "tf.data.Dataset":
+def _read(folder: Path, *names: str) -> "tf.data.Dataset":
     import tensorflow as tf
 
     tfds = import_tfds()
     builder = opened(folder)
     # Caching and prefetching belong to the pipeline, which does them once and after resizing.
     config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
-    if builder.info.supervised_keys == (image, label):
+    if not names or builder.info.supervised_keys == names:
         return builder.as_dataset(split=TRAIN, as_supervised=True, read_config=config)
+    image, label = names
     only = tfds.decode.PartialDecoding({image: True, label: True})
     examples = builder.as_dataset(split=TRAIN, decoders=only, read_config=config)
     return examples.map(tf.autograph.experimental.do_not_convert(lambda example: (example[image], example[label])))

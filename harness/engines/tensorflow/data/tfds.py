@@ -1,4 +1,5 @@
-"""`tfds:NAME`: any image classification data set that tensorflow-datasets knows or that lies prepared on disk."""
+"""`tfds:NAME`: a data set that tensorflow-datasets knows or that lies prepared on disk: images with classes, or any
+input and target of numbers."""
 
 import contextlib
 import functools
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
+from harness.engines.tensorflow.data.own import fault_of_part, in_pairs
 from harness.engines.tensorflow.data.store import (
     TRAIN,
     behind,
@@ -22,6 +24,7 @@ from harness.engines.tensorflow.data.store import (
     state_of_files,
     unusable,
 )
+from harness.engines.tensorflow.structures import PARTS, by_place, called, one_or_several
 from harness.errors import HarnessError, UsageError, nearest
 from harness.spec.axes import TFDS
 
@@ -34,7 +37,12 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 class TfdsSource(Source):
-    """The train split of a tensorflow-datasets data set: `mnist`, `cifar10:3.0.2`, `emnist/letters`."""
+    """The train split of a tensorflow-datasets data set: `mnist`, `cifar10:3.0.2`, `emnist/letters`.
+
+    What its examples are is known once it is on disk, and was asked for anything.
+    """
+
+    gives = "anything"
 
     def __init__(self, dataset: str) -> None:
         """`dataset` is NAME, NAME/CONFIG or either with :VERSION; UsageError when it cannot be one."""
@@ -59,14 +67,18 @@ class TfdsSource(Source):
     def info(self, data_dir: Path) -> DataInfo:
         """As its metadata on disk say."""
         builder = self._builder(data_dir)
-        image, label = _image_and_label(self, builder.info)
-        features = builder.info.features
-        return DataInfo(features[image].shape, features[label].num_classes, builder.info.splits[TRAIN].num_examples)
+        features, count = builder.info.features, builder.info.splits[TRAIN].num_examples
+        if names := _image_and_label(builder.info):
+            image, label = names
+            return DataInfo(features[image].shape, features[label].num_classes, count)
+        inputs = by_place(self.examples(data_dir).element_spec[0])
+        return DataInfo(one_or_several({place: tuple(spec.shape) for place, spec in inputs.items()}), 0, count)
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
-        """(image, label) in file order."""
+        """(image, label), or (input, target) as the user's own are, in file order."""
         builder = self._builder(data_dir)
-        return read(Path(builder.data_dir), *_image_and_label(self, builder.info))
+        made = read(Path(builder.data_dir), *_image_and_label(builder.info))
+        return made if self.gives == "images" else in_pairs(made)
 
     def state(self, data_dir: Path) -> str:
         """As its files' names, sizes and times tell."""
@@ -84,7 +96,7 @@ class TfdsSource(Source):
         for file in builder.info.splits[TRAIN].filepaths:
             if not Path(file).is_file():
                 raise HarnessError(f"data: '{self.name}' lacks the file '{file}'; delete '{folder}' and run again")
-        _image_and_label(self, builder.info)
+        self.gives = _kind(self, builder.info)
         return builder
 
 
@@ -149,8 +161,8 @@ def _plain_folder(data_dir: Path, dataset: str) -> Path | None:
     return max(prepared, key=lambda path: [int(part) for part in path.name.split(".")], default=None)
 
 
-def _image_and_label(source: TfdsSource, info: Any) -> tuple[str, str]:
-    """The names of the image and the label feature; UsageError when this is not image classification."""
+def _image_and_label(info: Any) -> tuple[str, ...]:
+    """The names of the image and the label feature; nothing where this is not image classification."""
     tfds = import_tfds()
     image, label = info.supervised_keys if len(info.supervised_keys or ()) == 2 else ("image", "label")
     features = dict(info.features) if isinstance(info.features, tfds.features.FeaturesDict) else {}
@@ -161,7 +173,30 @@ def _image_and_label(source: TfdsSource, info: Any) -> tuple[str, str]:
         and isinstance(features.get(label), tfds.features.ClassLabel)
     ):
         return image, label
-    raise UsageError(f"data: '{source.name}' is not image classification, expected an image and a class label")
+    return ()
+
+
+def _kind(source: TfdsSource, info: Any) -> str:
+    """What the examples are: images with labels, or an input and a target as of the user's own. UsageError where they
+    are neither."""
+    import tensorflow as tf
+
+    if _image_and_label(info):
+        return "images"
+    remedy = "of your own, --data package.module:function"
+    if not info.supervised_keys:
+        raise UsageError(
+            f"data: '{source.name}' is not image classification, and names no input and target; choose them in a "
+            f"function {remedy}"
+        )
+    spec = tf.nest.map_structure(lambda name: info.features[name].get_tensor_spec(), info.supervised_keys)
+    for of, has in zip(PARTS, spec, strict=False):
+        for place, part in by_place(has).items():
+            if fault := fault_of_part(part, of == "inputs"):
+                raise UsageError(
+                    f"data: '{source.name}' gives {called(of, place)} {fault}; make such of them in a function {remedy}"
+                )
+    return "own"
 
 
 def _download(source: TfdsSource, data_dir: Path) -> None:
@@ -170,7 +205,7 @@ def _download(source: TfdsSource, data_dir: Path) -> None:
 
     tfds = import_tfds()
     builder = _from_code(source, data_dir)
-    _image_and_label(source, builder.info)
+    _kind(source, builder.info)
     _check_manual_files(source, builder, data_dir)
     _check_network(source, builder)
     config = tfds.download.DownloadConfig(try_download_gcs=False)

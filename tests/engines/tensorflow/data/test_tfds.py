@@ -5,11 +5,13 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import requests
 
 from harness.engines.tensorflow.data import DataInfo, load_source, tfds
-from harness.engines.tensorflow.data.pipeline import pipeline
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data_for_model import workload_for
 from harness.errors import HarnessError, UsageError
 
 
@@ -78,9 +80,74 @@ def test_an_unknown_version_or_configuration_is_bad_usage_in_one_line(tmp_path: 
     assert "\n" not in str(caught.value)
 
 
-def test_text_is_refused_before_anything_is_downloaded(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^data: 'tfds:imdb_reviews' is not image classification"):
-        load_source("tfds:imdb_reviews").prepare(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "imdb_reviews",
+            r"gives inputs of string, expected numbers \(words as integer tokens\); make such of them in a",
+        ),
+        ("wikipedia/20230601.en", r"is not image classification, and names no input and target; choose them in a"),
+    ],
+)
+def test_what_no_model_takes_is_refused_with_what_to_do_before_anything_is_downloaded(
+    tmp_path: Path, name: str, says: str
+) -> None:
+    with pytest.raises(
+        UsageError, match=f"^data: 'tfds:{name}' {says} function of your own, --data package.module:function$"
+    ):
+        load_source(f"tfds:{name}").prepare(tmp_path)
+
+
+def prepared(folder: Path, features: dict[str, Any], keys: Any, examples: list[dict[str, Any]]) -> None:
+    """A data set called `made` of these features and supervised keys in `folder`."""
+    import tensorflow_datasets
+
+    class Builder(tensorflow_datasets.core.GeneratorBasedBuilder, skip_registration=True):
+        name = "made"
+        VERSION = tensorflow_datasets.core.Version("1.0.0")
+
+        def _info(self) -> Any:
+            described = tensorflow_datasets.features.FeaturesDict(features)
+            return self.dataset_info_from_configs(features=described, supervised_keys=keys, disable_shuffling=True)
+
+        def _split_generators(self, _: Any) -> Any:
+            return {"train": enumerate(examples)}
+
+        def _generate_examples(self) -> Any:
+            raise NotImplementedError
+
+    Builder(data_dir=str(folder)).download_and_prepare(file_format="tfrecord")
+
+
+def test_an_input_and_a_target_of_numbers_are_as_those_of_the_users_own(tmp_path: Path) -> None:
+    from tensorflow_datasets.features import ClassLabel, Tensor
+
+    features = {"row": Tensor(shape=(3,), dtype=np.float32), "label": ClassLabel(num_classes=2)}
+    prepared(tmp_path, features, ("row", "label"), [{"row": [k, k, k], "label": k % 2} for k in range(8)])
+    source = load_source("tfds:made")
+    assert source.gives == "anything"
+    source.prepare(tmp_path)
+    assert (source.gives, source.info(tmp_path)) == ("own", DataInfo((3,), 0, 8))
+    [(x, y)] = gate_batches(source, tmp_path, (3,), 0, 8, 1)
+    np.testing.assert_array_equal(x[:, 2], np.arange(8))
+    np.testing.assert_array_equal(y, np.arange(8) % 2)
+    with pytest.raises(UsageError, match=r"^data: 'tfds:made' gives other examples than model 'mlp' takes, expected a"):
+        workload_for("mlp", load_source("tfds:made"), tmp_path)
+
+
+def test_several_inputs_keep_their_names_and_weights_are_weights(tmp_path: Path) -> None:
+    from tensorflow_datasets.features import Scalar, Tensor
+
+    features = {"user": Scalar(np.int64), "some": Tensor(shape=(None,), dtype=np.float32), "weight": Scalar(np.float32)}
+    examples = [{"user": k, "some": [1.0] * (k % 3), "weight": k / 2} for k in range(8)]
+    prepared(tmp_path, features, ({"user": "user", "some": "some"}, "user", "weight"), examples)
+    source = load_source("tfds:made")
+    assert source.info(tmp_path) == DataInfo({"some": (None,), "user": ()}, 0, 8)
+    [(x, y)] = gate_batches(source, tmp_path, {"some": (4,), "user": ()}, 0, 8, 1)
+    np.testing.assert_array_equal(x["some"].sum(axis=1), np.arange(8) % 3)
+    np.testing.assert_array_equal(y.targets, np.arange(8))
+    np.testing.assert_array_equal(y.weights, np.arange(8) / 2)
 
 
 def test_without_a_network_the_remedy_is_given_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +192,7 @@ def test_a_download_that_fails_half_way_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
     monkeypatch.setattr(tfds, "_from_code", lambda *_: fails_with(error))
-    for check in ("_image_and_label", "_check_manual_files", "_check_network"):
+    for check in ("_kind", "_check_manual_files", "_check_network"):
         monkeypatch.setattr(tfds, check, lambda *_: None)
     monkeypatch.setattr(tfds, "_folder", lambda *_: None)
     monkeypatch.setattr(tfds._folder, "cache_clear", lambda: None, raising=False)
