@@ -48,17 +48,18 @@ class Feature(RecordModel):
         return self
 
 
-ONE, SEVERAL = "one tensor", "several tensors"
+ONE_TENSOR, SEVERAL_TENSORS = "one tensor", "several tensors"
 """What is told apart where a description may be of either. No part of a key."""
 
 
 def _one_or_several(given: Any) -> str:
     of_each = list(given.values()) if isinstance(given, dict) else []
-    return SEVERAL if of_each and all(isinstance(one, dict | Feature) for one in of_each) else ONE
+    return SEVERAL_TENSORS if of_each and all(isinstance(one, dict | Feature) for one in of_each) else ONE_TENSOR
 
 
 OneOrSeveral = Annotated[
-    Annotated[Feature, Tag(ONE)] | Annotated[dict[str, Feature], Tag(SEVERAL)], Discriminator(_one_or_several)
+    Annotated[Feature, Tag(ONE_TENSOR)] | Annotated[dict[str, Feature], Tag(SEVERAL_TENSORS)],
+    Discriminator(_one_or_several),
 ]
 
 
@@ -167,7 +168,7 @@ class Features(RecordModel):
     @classmethod
     def _of_its_input(cls, given: Any) -> Any:
         if isinstance(given, dict) and "kind" not in given and isinstance(of := given.get("input"), dict):
-            several = _one_or_several(of) == SEVERAL or "weights" in given
+            several = _one_or_several(of) == SEVERAL_TENSORS or "weights" in given
             return {**given, "kind": "own" if several else _kind_of(of.get("encoding"), of.get("shape") or [])}
         return given
 

@@ -128,11 +128,9 @@ def _own_tensors(name: str, dataset: "tf.data.Dataset") -> dict[str, Any]:
 
 def _parts_of(x: Any, y: Any) -> dict[str, Any]:
     """Those of an example, or of what describes it, by the key of a features.json."""
-    return (
-        {"input": x, "target": y.targets, "weights": y.weights}
-        if isinstance(y, Weighted)
-        else {"input": x, "target": y}
-    )
+    if isinstance(y, Weighted):
+        return {"input": x, "target": y.targets, "weights": y.weights}
+    return {"input": x, "target": y}
 
 
 def _tensors(source: Source, info: DataInfo, dataset: "tf.data.Dataset") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from harness.engines.tensorflow.data.records import fault_of, records, told_as_f
 from harness.engines.tensorflow.structures import Weighted, from_places, one_or_several
 from harness.errors import UsageError
 from harness.files import read_whole
-from harness.record.tfrecords import FEATURES, ONE, SEVERAL, Feature, Features, by_its_place
+from harness.record.tfrecords import FEATURES, ONE_TENSOR, SEVERAL_TENSORS, Feature, Features, by_its_place
 from harness.visible import plural, quoted
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _read(path: Path, _changed_ns: int, _size: int) -> Features:
         return Features.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(key) for key in first["loc"] if key not in (ONE, SEVERAL)) or "the whole"
+        where = ".".join(str(key) for key in first["loc"] if key not in (ONE_TENSOR, SEVERAL_TENSORS)) or "the whole"
         echoed = first["type"] not in ("missing", "value_error", "json_invalid")
         given = f" (given {quoted(first['input'])})" if echoed else ""
         raise UsageError(f"data: '{path}': {where}: {first['msg']}{given}; {HOW}") from None
