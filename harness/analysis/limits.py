@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +29,11 @@ _SOFTWARE = re.compile(r"python\.version|package\.(tensorflow|numpy|nvidia-.*)")
 """Facts of the software that a limit may depend on."""
 
 
-def limits_of(facts: Mapping[str, Fact], results: Path) -> LimitsRecord | None:
+def limits_of(
+    facts: Mapping[str, Fact], results: Path, passed_over: Callable[[str], None] | None = None
+) -> LimitsRecord | None:
     """The newest record in `results` of the machine that facts tell of, measured with its cores, GPUs and versions.
-    Raises what `kept_limits` does."""
+    Takes and raises what `kept_limits` does."""
 
     def software(of: Mapping[str, Fact]) -> dict[str, Fact]:
         return {key: fact for key, fact in of.items() if _SOFTWARE.fullmatch(key)}
@@ -40,7 +42,7 @@ def limits_of(facts: Mapping[str, Fact], results: Path) -> LimitsRecord | None:
         then = record.machine.facts
         return not other_machine(then, facts) and not other_versions(software(then), software(facts))
 
-    return next(filter(fits, kept_limits(results, str(facts.get("machine.id")))), None)
+    return next(filter(fits, kept_limits(results, str(facts.get("machine.id")), passed_over)), None)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ versions the newest is the one that counts.
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -138,14 +138,24 @@ def keep_newest(results: Path, record: LimitsRecord) -> Path:
     return keep_sheet(results, record, after=max(times, default=None))
 
 
-def kept_limits(results: Path, machine_id: str) -> Iterator[LimitsRecord]:
+def kept_limits(
+    results: Path, machine_id: str, passed_over: Callable[[str], None] | None = None
+) -> Iterator[LimitsRecord]:
     """The records of this machine in `results`, the newest first; none of what is no machine's id.
 
-    Raises StorageError, of one line, where one cannot be read, is damaged, or is of another machine.
+    One that cannot be read, is damaged, or is of another machine is passed over where `passed_over` takes the line
+    that says so. Raises StorageError of that line elsewhere.
     """
     if re.fullmatch(MACHINE_ID, machine_id) and is_folder(results):
         for path in sorted(results.glob(f"limits-{machine_id}-*.json"), reverse=True):
-            yield _of_machine(path, machine_id)
+            try:
+                record = _of_machine(path, machine_id)
+            except StorageError as error:
+                if passed_over is None:
+                    raise
+                passed_over(str(error))
+            else:
+                yield record
 
 
 def _of_machine(path: Path, machine_id: str) -> LimitsRecord:

@@ -1,5 +1,7 @@
 """The limits of a machine as a table and as JSON: the best that was seen, and what a fresh process comes to."""
 
+import functools
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +18,7 @@ from harness.report.tables.table import Head, Table
 from harness.report.values import Keys, document
 from harness.report.words.text import NOTHING, OWN_INTERVAL, bounds, listed, share, significant
 from harness.spec.cell import cell_names
-from harness.visible import plural
+from harness.visible import message, plural
 
 WHAT: dict[LimitKind, str] = {
     "products": "matrix product",
@@ -49,6 +51,17 @@ RATES_ROOM = (
     (0, ("cell", "FLOP/s", OF_LIMIT)),
 )
 """From how many columns of the terminal which columns of the table have room."""
+
+
+def known_limits(run: Run, results: Path) -> LimitsRecord | None:
+    """The limits of the run's machine in `results`, for what goes on without them: standard error names a record that
+    cannot be read."""
+    return limits_of(run.manifest.facts, results, _say_passed_over)
+
+
+@functools.cache  # of each record once
+def _say_passed_over(problem: str) -> None:
+    print(f"harness: {message(problem)}; it is passed over here", file=sys.stderr, flush=True)
 
 
 def rates_table(rates: Sequence[CellRate]) -> Table:

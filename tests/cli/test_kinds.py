@@ -163,6 +163,23 @@ def test_limits_are_exported_beside_what_the_results_folder_that_is_named_has(ha
     assert first["limit_flop_per_s"] == ""
 
 
+@pytest.mark.parametrize("name", ["reference", "explained"])
+@pytest.mark.parametrize("verb", ["show", "report"])
+def test_damaged_limits_of_the_machine_cost_a_line_on_standard_error_and_nothing_else(
+    harness: Harness, tmp_path: Path, name: str, verb: str
+) -> None:
+    run, kept = str(KEPT / name), tmp_path / "kept"
+    kept.mkdir()
+    damaged = kept / f"limits-{load_manifest(KEPT / name).facts['machine.id']}-20261126T011117Z.json"
+    damaged.write_text('{"schema_version": 1')
+    code, out, error = harness(verb, run, "--results", str(kept))
+    assert (code, error.count("\n")) == (0, 1)
+    assert error.startswith(f"harness: {damaged}: not valid JSON (")
+    assert error.endswith("; remove it, or measure anew with doctor --limits --again; it is passed over here\n")
+    damaged.unlink()
+    assert harness(verb, run, "--results", str(kept)) == (0, out, "")
+
+
 def test_a_page_has_a_section_of_each_run_that_is_named_and_says_which_run_that_is(harness: Harness) -> None:
     others = [word for name in ("explained", "collectives") for word in ("--with", str(KEPT / name))]
     code, out, error = harness("report", str(KEPT / "reference"), *others)

@@ -63,6 +63,16 @@ def test_a_damaged_or_foreign_record_is_one_line_with_the_remedy(
     assert caught.value.exit_code == 4
 
 
+def test_where_its_line_is_taken_a_damaged_record_is_passed_over_for_the_next_older_one(tmp_path: Path) -> None:
+    keep_sheet(tmp_path, limits())
+    damaged = keep_sheet(tmp_path, limits(created_utc=LATER))
+    damaged.write_text("{")
+    said: list[str] = []
+    assert list(kept_limits(tmp_path, MACHINE, said.append)) == [limits()]
+    [line] = said
+    assert line.startswith(f"{damaged}: not valid JSON")
+
+
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / f"limits-{MACHINE}-20261123T151009Z.json").mkdir()
     with pytest.raises(StorageError, match=r"^cannot read '.*': Is a directory"):

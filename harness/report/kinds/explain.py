@@ -101,10 +101,11 @@ def _of_whole_steps(run: Run) -> Run:
 def _rates(run: Run, results: Path) -> "list[CellRate]":
     """How fast the whole steps' products and convolutions are, where the machine's limits are in `results`."""
     from harness.analysis import summarise
-    from harness.analysis.limits import cell_rates, limits_of
+    from harness.analysis.limits import cell_rates
+    from harness.report.limits import known_limits
 
     summary = summarise(run.manifest, _of_whole_steps(run).trials, run.rank_unproved)
-    rates = cell_rates(summary.cells, limits_of(run.manifest.facts, results), run.manifest.sweep.launcher)
+    rates = cell_rates(summary.cells, known_limits(run, results), run.manifest.sweep.launcher)
     return [rate for rate in rates if rate.roof is not None]
 
 

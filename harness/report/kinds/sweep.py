@@ -22,8 +22,8 @@ class _Sweep(Presentation):
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
         from harness.analysis.comparison.asked import known_validation
-        from harness.analysis.limits import limits_of
         from harness.report.comparison.words import headline, verdict_sentences
+        from harness.report.limits import known_limits
         from harness.report.page.report import write_report
         from harness.report.tables.published import overlay_of
         from harness.report.words.answer import answer_lines
@@ -38,7 +38,7 @@ class _Sweep(Presentation):
             run_folder=run.path,
             overlay=None if beside is None else overlay_of(beside),
             rank_unproved=run.rank_unproved,
-            limits=limits_of(run.manifest.facts, request.results),
+            limits=known_limits(run, request.results),
             others=request.others,
         )
         if against is None:
@@ -47,26 +47,23 @@ class _Sweep(Presentation):
 
     def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
         """Of collectives; see Presentation."""
-        from harness.analysis.limits import limits_of
         from harness.analysis.summary import summarise
+        from harness.report.limits import known_limits
         from harness.report.page.sections import PageSource, collective_parts
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        return collective_parts(
-            PageSource(run.manifest, run.trials, summary, limits=limits_of(run.manifest.facts, results))
-        )
+        return collective_parts(PageSource(run.manifest, run.trials, summary, limits=known_limits(run, results)))
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
-        from harness.analysis.limits import limits_of
         from harness.analysis.summary import summarise
+        from harness.report.limits import known_limits
         from harness.report.terminal.run import run_text
         from harness.report.words.traces import trace_lines
 
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
-        page = run_text(
-            run.manifest, run.trials, summary, surface.width, surface.styled, limits_of(run.manifest.facts, results)
-        )
+        limits = known_limits(run, results)
+        page = run_text(run.manifest, run.trials, summary, surface.width, surface.styled, limits)
         return page + "".join(f"{line}\n" for line in trace_lines(run.trials, run.path))
 
     def as_json(self, run: Run, results: Path) -> str:
