@@ -50,7 +50,7 @@ RATES_ROOM = (
     (110, ("cell", "FLOP/s", OWN_INTERVAL, OF_LIMIT, "limit", "on", "FLOP a byte", "below")),
     (0, ("cell", "FLOP/s", OF_LIMIT)),
 )
-"""From how many columns of the terminal which columns of the table have room."""
+"""As `Rooms` of a terminal."""
 
 
 def known_limits(run: Run, results: Path) -> LimitsRecord | None:

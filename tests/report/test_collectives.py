@@ -245,7 +245,7 @@ def test_each_table_says_what_a_call_is_of_its_own_engines_and_the_terminal_says
 
 
 @pytest.mark.parametrize(
-    ("width", "has", "has_not"), [(160, "redop", "nothing"), (110, "minutes", "redop"), (70, "busbw", "minutes")]
+    ("width", "has", "has_not"), [(160, "redop", "nothing"), (110, "algbw", "redop"), (70, "minutes", "algbw")]
 )
 def test_the_terminal_shows_as_many_columns_as_there_is_room_for(
     run: Run, summary: RunSummary, width: int, has: str, has_not: str

@@ -9,7 +9,9 @@ from harness.analysis.comparison import compare_along
 from harness.analysis.estimates.verdict import Margins
 from harness.report.figures import efficiency_figure, throughput_figure
 from harness.report.tables.sweep import failed_table, ops_table, phases_table, ranking_table, scaling_table
+from harness.report.tables.table import Head, Table
 from harness.report.terminal.run import run_text
+from harness.report.terminal.table import table_text
 from harness.report.words.answer import answers
 from harness.report.words.method import windows_words
 from harness.report.words.text import (
@@ -189,6 +191,34 @@ def test_windows_are_as_long_as_they_lasted_not_as_was_asked_for() -> None:
     assert windows_words(manifest, nothing) == "10 windows each, sized for 100 ms"
     one = summarise(*make_run([make_cell()], faults=False))
     assert re.search(r", which lasted [\d.]+ ms \(median\)$", windows_words(manifest, one))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
+def test_a_terminal_of_any_width_shows_the_intervals_and_names_the_columns_that_it_has_no_room_for(width: int) -> None:
+    manifest, trials = make_run()
+    summary = summarise(manifest, trials)
+    [work] = summary.workloads
+    table, said = ranking_table(work, summary.noise), run_text(manifest, trials, summary, width, False)
+    assert max(map(len, said.splitlines())) <= width
+    assert table.rows[0][3].startswith("[")
+    assert all(row[3] in said for row in table.rows)
+    heads = " ".join(said[said.index(table.title[:40]) :].partition("──")[0].split())
+    absent = re.search("No room for (.*?): a terminal of 160 columns shows all, and so does", " ".join(said.split()))
+    named = re.findall("'(.*?)'", absent[1]) if absent else []
+    assert set(named) <= {*(column.name for column in table.columns), "windows"}
+    assert bool(named) == (width < 160)
+    assert ("trials" in heads, "windows" in heads) == ("trials" not in named, "windows" not in named)
+    assert ("Windows: speed in each" in said) == ("windows" in heads)
+
+
+def test_where_there_is_little_room_heads_are_broken_before_names_and_numbers() -> None:
+    heads = (Head("cell", False), Head("95 % in these minutes"))
+    table = Table("t", heads, (("mirrored ×3 b128", "[12,900 – 13,400]"),), marked=frozenset({0}))
+    lines = table_text(table, 45).splitlines()
+    assert [line.strip() for line in lines if "minutes" in line] == ["minutes"]
+    assert "  * mirrored ×3 b128   [12,900 – 13,400]" in lines
+    assert max(map(len, lines)) <= 45
+    assert "95 % in these minutes" in table_text(table, 46)
 
 
 def test_ratios_are_named_by_the_device_that_they_are_over_where_the_whole_machine_is_a_base_case_too() -> None:

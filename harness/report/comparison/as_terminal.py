@@ -10,7 +10,7 @@ from harness.report.comparison.phrases import PHRASES
 from harness.report.comparison.rule import rule_sentences
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import change_lines, headline, sides_line, verdict_sentences
-from harness.report.terminal.table import table_text
+from harness.report.terminal.table import absent_words, table_text
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
@@ -27,12 +27,14 @@ class _Terminal:
         """See Renderer. What differs about the machines comes before any figure, but of what a person set apart."""
         width = min(surface.width, _WIDEST)
         table = comparison_table(comparison)
-        drawable = replace(table if surface.width >= _WIDE else narrowed(table), note="")
+        shown = table if surface.width >= _WIDE else narrowed(table)
+        absent = [column.name for column in table.columns if column not in shown.columns]
+        notes = [table.note, *filter(None, [absent_words(absent, _WIDE)])]
         verdict = _filled([headline(comparison) + ".", *verdict_sentences(comparison)], width)
         parts = [
             _filled([sides_line(comparison)], width),
             _listed("The environments differ:", change_lines(comparison), width),
-            table_text(drawable, surface.width, surface.styled) + _filled([table.note], width),
+            table_text(replace(shown, note=""), surface.width, surface.styled) + _filled(notes, width),
             _listed("Notes:", notes_of(comparison), width),
             _filled(rule_sentences(comparison), width),
         ]

@@ -39,9 +39,9 @@ _COLUMNS = (
 ROOM = (
     (136, tuple(column.name for column in _COLUMNS)),
     (100, ("size B", "op", "time µs", OWN_INTERVAL, "algbw GB/s", "busbw GB/s", "wrong")),
-    (0, ("size B", "op", "time µs", "algbw GB/s", "busbw GB/s", "wrong")),
+    (0, ("size B", "op", "time µs", OWN_INTERVAL, "busbw GB/s", "wrong")),
 )
-"""From how many columns of a terminal which columns of the table have room."""
+"""As `Rooms` of a terminal."""
 _FITS = (
     Head("collective", False),
     Head("between", False),
@@ -56,7 +56,7 @@ _FITS = (
 )
 FITS_ROOM = (
     (176, tuple(column.name for column in _FITS)),
-    (100, ("collective", "between", "op", "α µs", "β GB/s", "sizes", "largest residual", "the line")),
+    (140, ("collective", "between", "op", "α µs", f"α, {OWN_INTERVAL}", "β GB/s", f"β, {OWN_INTERVAL}", "sizes")),
     (0, ("collective", "between", "op", "α µs", "β GB/s", "sizes", "the line")),
 )
 """The same of the table of latencies."""

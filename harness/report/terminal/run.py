@@ -18,7 +18,7 @@ from harness.report.tables.engines import differing_lines, engines_table, tells_
 from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table, unproved_table
 from harness.report.tables.table import Head, Table
-from harness.report.terminal.table import table_text
+from harness.report.terminal.table import in_room, table_text
 from harness.report.words.answer import answer_lines, run_sentences
 from harness.report.words.machine import busy_words, machine_words
 from harness.report.words.method import recorded_words, windows_words
@@ -33,13 +33,15 @@ from harness.visible import plural, printable
 
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
+_WITH_WINDOWS = 118
 _ROOM = (
-    (150, None),
-    (118, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, IS_LIMIT, "windows")),
-    (88, ("#", "cell", EXAMPLES.unit, OVER, IS_LIMIT, "windows")),
-    (0, ("cell", EXAMPLES.unit, "windows")),
+    (160, None),
+    (_WITH_WINDOWS, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, IS_LIMIT, "windows")),
+    (100, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, IS_LIMIT)),
+    (78, ("cell", EXAMPLES.unit, OWN_INTERVAL, OVER)),
+    (0, ("cell", EXAMPLES.unit, OWN_INTERVAL)),
 )
-"""From how many columns of the terminal which columns of the table have room; None is all."""
+"""As `Rooms` of a ranking, whose columns `_head` names."""
 _NARROW, _BLOCKS = 60, (10, 20)
 """Blocks that windows are joined to, below and from so many columns of the terminal."""
 _REMARKS = 5
@@ -91,11 +93,9 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     series = _windows(trials)
     span = _span([value for values in series.values() for value in values])
     most = _BLOCKS[width >= _NARROW]
-    keep = next(names for least, names in _ROOM if width >= least)
     tables = _collectives(collective_tables(summary), width)
     if (fits := latency_table(summary)).rows:
-        names = next(names for least, names in FITS_ROOM if width >= least)
-        tables.append(_noted(_only(fits, names), fits.note, width))
+        tables.append(_noted(in_room(fits, FITS_ROOM, width), width))
     for work in summary.workloads:
         if of_collectives(work):
             continue
@@ -104,18 +104,15 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             tables += _unproved(work, width)
             continue
         blocks = [sparkline(series[cell.trials.cell_id], -span, span, most) for cell in work.ranking]
-        note = (
-            f"{table.note} Windows: speed in each, in the order of time, against the cell's median, from "
-            f"▁ {significant(100 * span, 2)} % slower to █ {significant(100 * span, 2)} % faster."
-        )
         whole = replace(
             table,
             columns=(*table.columns, Head("windows", False)),
-            note=note,
+            note=f"{table.note} {_windows_note(span)}" if width >= _WITH_WINDOWS else table.note,
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )
-        chosen = whole if keep is None else _only(whole, [_head(name, work) for name in keep])
-        tables += [_noted(chosen, note, width), *_beside(stages_table(work), width), *_unproved(work, width)]
+        rooms = [(least, names and [_head(name, work) for name in names]) for least, names in _ROOM]
+        shown = _noted(in_room(whole, rooms, width), width)
+        tables += [shown, *_beside(stages_table(work), width), *_unproved(work, width)]
     return tables
 
 
@@ -125,14 +122,14 @@ def _limits(manifest: RunManifest, summary: RunSummary, limits: LimitsRecord | N
     rates = [] if limits is None else cell_rates(summary.cells, limits, manifest.sweep.launcher)
     if not rates:
         return []
-    table, keep = rates_table(rates), next(names for least, names in RATES_ROOM if width >= least)
-    return [_noted(_only(table, keep), " ".join(filter(None, (table.note, uncounted(summary.cells, rates)))), width)]
+    table = rates_table(rates)
+    whole = replace(table, note=" ".join(filter(None, (table.note, uncounted(summary.cells, rates)))))
+    return [_noted(in_room(whole, RATES_ROOM, width), width)]
 
 
 def _collectives(tables: Sequence[Table], width: int) -> list[Table]:
     """Tables of collectives as far as there is room; what is to be noted of several stands once, below the last."""
-    keep = next(names for least, names in ROOM if width >= least)
-    chosen = [_noted(_only(table, keep), table.note, width) for table in tables]
+    chosen = [_noted(in_room(table, ROOM, width), width) for table in tables]
     last = {table.note: number for number, table in enumerate(chosen)}
     return [table if last[table.note] == number else replace(table, note="") for number, table in enumerate(chosen)]
 
@@ -149,11 +146,20 @@ def _unproved(work: WorkloadSummary, width: int) -> list[Table]:
 
 def _beside(table: Table, width: int) -> list[Table]:
     """A table that stands by a ranking; nothing where it has no rows."""
-    return [_noted(table, table.note, width)] if table.rows else []
+    return [_noted(table, width)] if table.rows else []
 
 
-def _noted(table: Table, note: str, width: int) -> Table:
-    return replace(table, note="\n".join(textwrap.wrap(note, min(width, _WIDEST))))
+def _noted(table: Table, width: int) -> Table:
+    lines = [line for text in table.note.splitlines() for line in textwrap.wrap(text, min(width, _WIDEST))]
+    return replace(table, note="\n".join(lines))
+
+
+def _windows_note(span: float) -> str:
+    size = significant(100 * span, 2)
+    return (
+        "Windows: speed in each, in the order of time, against the cell's median, from "
+        f"▁ {size} % slower to █ {size} % faster."
+    )
 
 
 def _windows(trials: Sequence[TrialRecord]) -> defaultdict[str, list[float]]:
@@ -174,15 +180,6 @@ def _span(deviations: Sequence[float]) -> float:
         return 0.01
     sizes = sorted(abs(value) for value in deviations)
     return max(0.01, sizes[int(0.95 * (len(sizes) - 1))])
-
-
-def _only(table: Table, names: Sequence[str]) -> Table:
-    places = [place for place, column in enumerate(table.columns) if column.name in names]
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in places),
-        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
-    )
 
 
 def _failed(summary: RunSummary) -> list[str]:
