@@ -117,6 +117,51 @@ def test_a_report_prints(opened: Open, folder: Path) -> None:
         assert it.page.pdf().startswith(b"%PDF")
 
 
+CUT = """frames => frames.filter(it => it.querySelector('table') && it.checkVisibility())
+  .map(it => [it.classList.contains('cut'), it.scrollWidth > it.clientWidth])"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_that_is_wider_than_the_page_says_so_and_no_other(
+    opened: Open, folder: Path, kind: str, width: int
+) -> None:
+    with opened(folder / f"{kind}.html", width) as it:
+        it.page.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)")
+        it.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        found = it.page.locator(".scroll").evaluate_all(CUT)
+        assert all(said == cut for said, cut in found)
+        assert width > 390 or any(cut for _, cut in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "frame"), [("report", "#ranking .scroll:has(table)"), ("explain", ".scroll:has(table)")]
+)
+def test_what_names_the_rows_stays_in_sight_while_a_table_scrolls(
+    opened: Open, folder: Path, kind: str, frame: str
+) -> None:
+    with opened(folder / f"{kind}.html", 390) as it:
+        scrolled = it.page.locator(frame).first
+        scrolled.evaluate("it => it.scrollLeft = it.scrollWidth")
+        edge = scrolled.bounding_box()["x"]
+        for name in ("cell", "part"):
+            for cell in scrolled.locator("thead th").get_by_text(name, exact=True).all():
+                assert edge <= cell.bounding_box()["x"] <= edge + 2
+        row = scrolled.locator("tbody tr").first
+        named = row.locator("th").or_(row.locator("td:first-child:not(:has(~ th))")).first
+        assert edge <= named.bounding_box()["x"] <= edge + 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_paper_no_table_is_cut(opened: Open, folder: Path, kind: str) -> None:
+    """On A4 across, without the margins that the page asks for."""
+    with opened(folder / f"{kind}.html", 1031) as it:
+        it.page.emulate_media(media="print")
+        wide = "tables => tables.map(it => it.getBoundingClientRect().right)"
+        assert max(it.page.locator("table").evaluate_all(wide)) <= 1031
+        assert b"/MediaBox [0 0 842.88 595.91998]" in it.page.pdf(prefer_css_page_size=True, format="A4")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_axe_finds_nothing_serious(opened: Open, folder: Path, kind: str) -> None:
     with opened(folder / f"{kind}.html", 1200) as it:

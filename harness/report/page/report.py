@@ -32,7 +32,7 @@ from harness.report.words.where import pointers
 from harness.spec.work import quantity_of
 from harness.visible import plural, printable
 
-_SCRIPTS = ("print.js", "csv.js")
+_SCRIPTS = ("print.js", "csv.js", "cut.js")
 """What every report needs, beside what its sections name."""
 
 
