@@ -18,6 +18,7 @@ from harness.report.words.text import (
     bounds,
     describe,
     listed,
+    names_apart,
     plus_minus,
     ratio,
     seconds,
@@ -118,10 +119,25 @@ def test_units_follow_the_size() -> None:
 
 def test_long_names_lose_their_middle_and_control_characters() -> None:
     short = shortened("module.path:" + "x" * 300 + "_end")
-    assert len(short) == 46
+    assert len(short) == 120
     assert short.startswith("module.path:")
     assert short.endswith("_end")
     assert printable("a\x00b\x1bc\ud800\u202e") == "a\ufffdb\ufffdc\ufffd\ufffd"
+
+
+def test_long_names_side_by_side_lose_what_all_share_and_nothing_that_tells_them_apart() -> None:
+    short = ["none ×1 b32 jax", "mirrored ×2 b32 jax"]
+    assert names_apart(short, 20) == short, "there is room for them"
+    engines = ["none ×1 b32 data_parallel keras", "distribution batch:1 b32 data_parallel keras", "none ×1 b32 jax"]
+    assert names_apart(engines, 42) == [name.replace(" b32", "") for name in engines]
+    same = ["module.path:" + "x" * 60 + seed + "y" * 60 for seed in ("one", "two", "one")]
+    assert len({shortened(name, 46) for name in same}) == 1
+    first, second, third = names_apart(same, 46)
+    assert first == third != second
+    assert max(map(len, (first, second))) <= 46
+    assert re.fullmatch(r"module\.path:x+…one…y+", first)
+    assert names_apart(["a b" * 30], 40) == [shortened("a b" * 30, 40)]
+    assert names_apart([], 40) == []
 
 
 def test_lists_read_as_english() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from harness.analysis import Interval
 from harness.analysis.comparison import Comparison, Row
@@ -9,8 +10,9 @@ from harness.analysis.estimates.verdict import Margins
 from harness.report.comparison.words import cpu_words, quantity_of_rows, row_words
 from harness.report.export.rows import interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, Patch
+from harness.report.figures.layout import NAME_LETTERS
 from harness.report.figures.svg import GRID, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import listed, shortened
+from harness.report.words.text import listed, names_apart
 from harness.visible import plural, printable
 
 MOST = 40
@@ -34,7 +36,7 @@ def forest_figure(comparison: Comparison, name: str) -> Picture | None:
         return None
     with style():
         with_cpu = any(row.verdicts.cpu is not None for row in rows)
-        labels = [_label(row) for row in rows]
+        labels = _labels(rows)
         height = 0.42 if any("\n" in label for label in labels) else 0.3
         figure = Figure(figsize=(9.2, 1.35 + height * len(rows)), layout="constrained")
         panels = figure.subplots(1, 2 if with_cpu else 1, sharey=True, squeeze=False)[0]
@@ -133,9 +135,11 @@ def _cpu_look(row: Row) -> str:
     return _OF_CPU.get(verdict, verdict)
 
 
-def _label(row: Row) -> str:
-    cell, mark, change = row.name.partition(": ")
-    return f"{shortened(cell)}\n{shortened(change)}" if mark else shortened(cell, 54)
+def _labels(rows: Sequence[Row]) -> list[str]:
+    """Of each row the cell, and below it what changes, where the name says that."""
+    lines = [row.name.split(": ", 1) for row in rows]
+    columns = [names_apart(column, NAME_LETTERS) for column in zip_longest(*lines, fillvalue="")]
+    return ["\n".join(filter(None, names)) for names in zip(*columns, strict=True)]
 
 
 def _legend(seen: set[str]) -> list[Patch | Line2D]:

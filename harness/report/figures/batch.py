@@ -7,7 +7,6 @@ from harness.analysis.batch import BatchCurve, BatchPoint
 from harness.analysis.estimates.verdict import EPSILON
 from harness.report.export.rows import ExportRow
 from harness.report.figures.panels import (
-    LONGEST_LABEL,
     Curve,
     Panel,
     Point,
@@ -61,7 +60,7 @@ def knee_words(curves: Sequence[BatchCurve]) -> str:
     found: dict[int, list[str]] = {}
     for curve in curves:
         if curve.knee is not None:
-            found.setdefault(curve.knee, []).append(shortened(curve.label, 36))
+            found.setdefault(curve.knee, []).append(shortened(curve.label))
     parts = [f"The knee is at batch {knee:,} for {listed(labels)}." for knee, labels in sorted(found.items())]
     parts += _rising_words(curves)
     undecided = [curve for curve in curves if curve.found == "undecided"]
@@ -110,7 +109,7 @@ def _curve(curve: BatchCurve) -> Curve:
 
 
 def _label(curve: BatchCurve) -> str:
-    return shortened(curve.label, LONGEST_LABEL)
+    return shortened(curve.label)
 
 
 def _memory(point: BatchPoint) -> int | None:

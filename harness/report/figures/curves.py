@@ -9,7 +9,6 @@ from string import ascii_lowercase
 from harness.analysis import CellSummary, Interval, WorkloadSummary
 from harness.report.export.rows import ExportRow
 from harness.report.figures.panels import (
-    LONGEST_LABEL,
     MOST_PANELS,
     Curve,
     Panel,
@@ -137,7 +136,8 @@ def _panels(
     panels = []
     for base, cells in grouped.items():
         unproved = {cell.cell_id for cell in cells if cell.trials.unproved}
-        curves = tuple(_hollowed(curve, unproved) for curve in _curves(cells, value, told))
+        engine = "" if "engine" in told else cells[0].trials.engine_told
+        curves = tuple(curve.told(unproved, engine) for curve in _curves(cells, value, told))
         if not any(len(curve.points) > 1 for curve in curves):
             continue
         scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
@@ -161,11 +161,6 @@ def _whole_of(summary: WorkloadSummary, base: TrainingCell) -> Point | None:
 
 def _devices(cell: CellSummary) -> int:
     return cell.trials.cell.devices_in_sync
-
-
-def _hollowed(curve: Curve, unproved: Collection[str]) -> Curve:
-    """The curve with hollow points where cells are unproved."""
-    return replace(curve, points=tuple(replace(p, hollow=p.cell_id in unproved) for p in curve.points))
 
 
 def _in_titles(bases: Collection[TrainingCell]) -> list[str]:
@@ -249,7 +244,7 @@ def curve_label(of: TrainingCell, told: Collection[str] = ()) -> str:
     extra = [f"{of.ps} ps"] if of.asynchronous else []
     extra += [f"model:{of.model_shards}"] if of.model_shards > 1 else []
     name = "no strategy (base)" if of.is_base else of.strategy
-    return shortened(", ".join([name, *extra, *sayings(of, without=("loop", *told))]), LONGEST_LABEL)
+    return shortened(", ".join([name, *extra, *sayings(of, without=("loop", *told))]))
 
 
 def _limits(

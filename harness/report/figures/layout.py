@@ -26,6 +26,7 @@ from harness.report.figures.artists import (
     PathPatch,
 )
 from harness.report.figures.svg import GRID, HATCHES, INK, MUTED, PAPER, SERIES
+from harness.report.words.text import names_apart
 
 POINTS = 72
 """To the inch; what matplotlib's font sizes and paddings are in."""
@@ -34,6 +35,8 @@ FEW_POWERS = 4
 """Powers of ten between which a logarithmic axis has ticks at 2 and 5 times them, too."""
 _BESIDE, _RIGHT, _BETWEEN, _BELOW, _ABOVE, _KEYS = 8.0, 16.0, 18.0, 40.0, 8.0, 17.0
 """Points: names – axes, axes – edge, axes – axes, room for ticks and the label, room above, a row of keys."""
+NAME_LETTERS, _NAMES_SHARE = 56, 0.4
+"""Of a row's name at most, and the share of a figure's width that names get before they make it wider."""
 _TICK_PT, _LABEL_BELOW_PT = 7.0, 21.0
 """Points from the axes to the words of a tick, and to a label below those."""
 _TICKS: dict[str, Any] = {
@@ -73,18 +76,20 @@ def row_axes(
     keys: Sequence[Artist] = (),
     columns: int = 1,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure `width` inches wide with `panels` axes of `rows` rows, each `row` inches high, and names left of them.
+    """A figure with `panels` axes of `rows` rows, each `row` inches high, and names left of them.
 
+    It is `width` inches wide, or wider where names are long.
     Row 0 is on top; `names` says at which row each stands. `keys` are the handles of a legend above, `columns` to a
     row of it. To be called under `style`.
     """
-    whole = POINTS * width
-    left = min(0.5 * whole, _BESIDE + max(map(width_pt, names.values())) + 4)
+    names = dict(zip(names, names_apart(list(names.values()), NAME_LETTERS), strict=True))
+    left = _BESIDE + max(map(width_pt, names.values())) + 4
+    whole = POINTS * width + max(0.0, left - _NAMES_SHARE * POINTS * width)
     above = _ABOVE + _KEYS * -(-len(keys) // columns)
     high = (rows + 0.2) * row * POINTS
     total = high + above + _BELOW
     wide = (whole - left - _RIGHT - _BETWEEN * (panels - 1)) / panels
-    figure = Figure(figsize=(width, total / POINTS))
+    figure = Figure(figsize=(whole / POINTS, total / POINTS))
     made = []
     for number in range(panels):
         place = ((left + number * (wide + _BETWEEN)) / whole, _BELOW / total, wide / whole, high / total)

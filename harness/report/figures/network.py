@@ -7,8 +7,9 @@ from harness.analysis import Interval, WorkloadSummary
 from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator, StrMethodFormatter
+from harness.report.figures.layout import NAME_LETTERS
 from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
-from harness.report.words.text import OWN_INTERVAL, listed, shortened, significant
+from harness.report.words.text import OWN_INTERVAL, listed, names_apart, shortened, significant
 from harness.spec.network import Network
 from harness.spec.quantity import EXAMPLES, Quantity
 from harness.spec.work import quantity_of
@@ -147,10 +148,8 @@ def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]
 
 def _legend(curves: Sequence[NetworkCurve], expected: bool) -> list[Line2D]:
     handles = [
-        Line2D(
-            [], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], label=shortened(curve.label)
-        )
-        for look, curve in enumerate(curves)
+        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], label=label)
+        for look, label in enumerate(names_apart([curve.label for curve in curves], NAME_LETTERS))
     ]
     if expected:
         handles.append(Line2D([], [], color=MUTED, linestyle="--", label="expected from the ring's cost"))

@@ -11,12 +11,14 @@ from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Axes, Line2D
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.svg import MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.text import NOT_JUDGED, listed, percent, shortened, significant
+from harness.report.words.text import NOT_JUDGED, listed, names_apart, percent, significant
 from harness.spec.axes import TABLE
 from harness.spec.grouping import SIDE_BY_SIDE
 from harness.visible import plural
 
 _MOST_GROUPS = 16
+_KEY_LETTERS = 34
+"""Of an op's name in the legend."""
 
 
 def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = None) -> Picture | None:
@@ -35,8 +37,7 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
     starts = list(accumulate((len(_marks(group)) + 1 for group in groups), initial=0))
     with style():
         places = {
-            start + (len(_marks(group)) - 1) / 2: shortened(group.label)
-            for start, group in zip(starts, groups, strict=False)
+            start + (len(_marks(group)) - 1) / 2: group.label for start, group in zip(starts, groups, strict=False)
         }
         seen = {looks[item.name] for group in groups for item in _marks(group)}
         figure, (axes,) = row_axes(
@@ -146,9 +147,9 @@ def _legend(looks: dict[str, int], seen: set[int]) -> list[Line2D]:
             color=SERIES[look % len(SERIES)],
             marker=MARKERS[look % len(MARKERS)],
             linestyle="none",
-            label=shortened(op, 34),
+            label=label,
         )
-        for op, look in looks.items()
+        for label, look in zip(names_apart(list(looks), _KEY_LETTERS), looks.values(), strict=True)
         if look in seen
     ]
 

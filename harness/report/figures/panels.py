@@ -4,7 +4,7 @@ Curves are told apart three times over, by colour, marker and dash, so that they
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from textwrap import wrap
@@ -16,15 +16,14 @@ from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
 from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, PAPER, SERIES, Key, PanelDrawing, style
-from harness.report.words.text import listed, shortened, significant
+from harness.report.words.text import listed, names_apart, significant
 
 MOST_CURVES = 8
 """As many as there are colours and markers; more cannot be followed."""
 MOST_PANELS = 6
 _SIZE = (3.55, 2.95)
-LONGEST_LABEL = 120
-"""Letters of a curve's name, by which curves are told apart; the key shortens it further."""
 _KEY_LETTERS = 60
+"""Of a curve's name in the legend."""
 _WHOLE = "no strategy, whole machine"
 _RIGHT, _TOP, _BOTTOM = 0.975, 0.915, 0.155
 """Edges of the axes as shares of the panel: all panels are of one size, so that they line up."""
@@ -62,6 +61,11 @@ class Curve:
     def highest(self) -> float:
         """Its largest value."""
         return max(point.interval.value for point in self.points)
+
+    def told(self, unproved: Collection[str], engine: str) -> "Curve":
+        """With hollow points where cells are unproved, and the engine where nothing else says it."""
+        points = tuple(replace(point, hollow=point.cell_id in unproved) for point in self.points)
+        return replace(self, label=", ".join(filter(None, (self.label, engine))), points=points)
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,8 @@ def draw_panel(panel: Panel, looks: CurveLooks) -> PanelDrawing:
 def keys(looks: CurveLooks, *, ideal: bool, bound: bool, bands: bool, whole: bool = False) -> list[Key]:
     """The legend."""
     entries = [
-        Key(shortened(label, _KEY_LETTERS), SERIES[look], MARKERS[look], DASHES[look % len(DASHES)])
-        for label, look in looks.items()
+        Key(label, SERIES[look], MARKERS[look], DASHES[look % len(DASHES)])
+        for label, look in zip(names_apart(list(looks), _KEY_LETTERS), looks.values(), strict=True)
     ]
     if whole:
         entries.append(Key(_WHOLE, INK, dash="-"))

@@ -10,7 +10,7 @@ from harness.report.figures.artists import Axes, Patch
 from harness.report.figures.layout import BAR, bar_ends, bar_look, bar_parts, round_ticks, row_axes, x_axis
 from harness.report.figures.svg import INK, Picture, picture, style
 from harness.report.tables.explain import part_rows
-from harness.report.words.text import listed, seconds, shortened, significant
+from harness.report.words.text import listed, seconds, significant
 from harness.spec.cell import cell_names
 
 STACKED: Sequence[Mapping[PartName, str]] = (
@@ -38,7 +38,7 @@ def parts_figure(explanations: Sequence[Explanation], name: str) -> Picture | No
     if not shown:
         return None
     names = cell_names([found.cell for found in explanations])
-    labels = {row: shortened(names[found.cell.cell_id]) for row, found in enumerate(shown)}
+    labels = {row: names[found.cell.cell_id] for row, found in enumerate(shown)}
     hides = any(_ms(found, HIDDEN) > 0 for found in shown)
     there = {part.name for found in shown for part in found.parts}
     looks = [" or ".join(words for name, words in look.items() if name in there) for look in STACKED]

@@ -25,7 +25,7 @@ def phases_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         keys = [
             Patch(label=PHASE_WORDS[phase], **bar_look(look)) for look, phase in enumerate(STACKED) if phase in phases
         ]
-        names = {row: shortened(cell.label) for row, cell in enumerate(shown)}
+        names = {row: cell.label for row, cell in enumerate(shown)}
         figure, (axes,) = row_axes(names, len(names), width=8.2, row=0.24, keys=keys, columns=4)
         axes.set_xlim(0, 1.1 * max(total_s(cell.trials.phases_s) for cell in shown))
         x_axis(axes, *round_ticks(*axes.get_xlim(), most=8), "seconds of one trial, median over trials")

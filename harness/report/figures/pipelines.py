@@ -8,7 +8,7 @@ from harness.report.figures.artists import Figure
 from harness.report.figures.layout import row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
 from harness.report.words.pipelines import LIMITS, name_of
-from harness.report.words.text import shortened, significant
+from harness.report.words.text import significant
 from harness.visible import plural
 
 MOST = 40
@@ -35,7 +35,7 @@ def pipelines_figure(models: Sequence[FedModel], name: str) -> Picture | None:
 
 def _plot(drawn: Sequence[tuple[FedModel, FedBy]]) -> Figure:
     with style():
-        names = {row: shortened(fed.summary.label) for row, (_, fed) in enumerate(drawn)}
+        names = {row: fed.summary.label for row, (_, fed) in enumerate(drawn)}
         figure, [axes] = row_axes(names, len(names), width=9.2, row=_ROW)
         axes.set_xscale("log")
         axes.axvline(1, color=MUTED, linewidth=1)

@@ -67,7 +67,7 @@ def _at_a_glance(ranking: Sequence[CellSummary]) -> list[CellSummary]:
 def _plot(ranking: Sequence[CellSummary]) -> Figure:
     with style():
         comparing = any(cell.place is not None and cell.place.against_best is not None for cell in ranking)
-        names = {row: shortened(cell.label) for row, cell in enumerate(ranking)}
+        names = {row: cell.label for row, cell in enumerate(ranking)}
         figure, panels = row_axes(names, len(names), width=9.2, row=_ROW, panels=2 if comparing else 1)
         _absolute(panels[0], ranking)
         if comparing:

@@ -1,7 +1,9 @@
 """Numbers and statuses as a reader sees them, the same on the page, on the terminal and in Markdown."""
 
 import math
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus, CellTrials
@@ -144,13 +146,52 @@ def size(value: int | None) -> str:
     return f"{value} B"
 
 
-def shortened(text: str, limit: int = 46) -> str:
-    """At most `limit` characters; the middle goes, since names differ at their ends. One line."""
+def shortened(text: str, limit: int = 120) -> str:
+    """At most `limit` characters, whatever somebody called it; the middle goes. One line."""
     text = one_line(text)
     if len(text) <= limit:
         return text
     tail = limit // 3
     return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+
+
+def names_apart(names: Sequence[str], limit: int) -> list[str]:
+    """The names of what stands side by side, a line each, of `limit` characters where they can be told apart by so few.
+
+    Where one is longer, words that all share go from all of them; then what several have in common at both ends.
+    """
+    lines = [one_line(name) for name in names]
+    if max(map(len, lines), default=0) <= limit:
+        return lines
+    shared = set.intersection(*(set(line.split()) for line in lines))
+    without = [" ".join(word for word in line.split() if word not in shared).strip(",") for line in lines]
+    if len(lines) > 1 and all(without) and len(set(without)) == len(set(lines)):
+        lines = without
+    alike: defaultdict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        alike[shortened(line, limit)].add(line)
+    cut = {line: short for short, of in alike.items() for line in of} | {
+        line: short for of in alike.values() if len(of) > 1 for line, short in _without_ends(of, limit).items()
+    }
+    return [cut[line] for line in lines]
+
+
+def _without_ends(lines: Collection[str], limit: int) -> dict[str, str]:
+    """Each line without most of what all begin and end with: what is between these tells them apart."""
+    begin = _in_common(lines)
+    end = _in_common([line[begin:][::-1] for line in lines])
+    middles = {line: line[begin : len(line) - end] for line in lines}
+    room = max(0, limit - max(map(len, middles.values())) - 2) // 2
+    return {
+        line: f"{line[: min(room, begin)]}…{middle}…{line[len(line) - min(room, end) :]}"
+        for line, middle in middles.items()
+    }
+
+
+def _in_common(lines: Collection[str]) -> int:
+    """With how many of the same letters all begin."""
+    letters = (len(set(each)) for each in zip(*lines, strict=False))
+    return sum(1 for _ in takewhile(lambda count: count == 1, letters))
 
 
 def sentence(text: str) -> str:
