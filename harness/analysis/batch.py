@@ -83,7 +83,7 @@ def _curve(
         for place, cell in enumerate(cells)
     )
     of = trained(cells[0].cell)
-    label = " ".join([of.deployment, *sayings(of)])
+    label = " ".join(filter(None, [of.deployment, *sayings(of), cells[0].engine_told]))
     beyond = tuple(cell for cell in failed if _batch_size(cell) > points[-1].batch_size)
     if not judged:
         return BatchCurve(label, points, None, "not_judged", beyond)

@@ -97,7 +97,8 @@ def _point(cell: CellSummary, by_id: dict[str, CellSummary]) -> NetworkPoint | N
 
 def _curves(points: Sequence[NetworkPoint]) -> list[NetworkCurve]:
     loopback = next((point for point in points if point.network is None), None)
-    label = points[0].summary.trials.cell.without_network().label
+    of = points[0].summary.trials
+    label = f"{of.cell.without_network().label} {of.engine_told}".rstrip()
     apart: defaultdict[tuple[float, str], list[NetworkPoint]] = defaultdict(list)
     for point in sorted(points, key=lambda point: order_of(point.summary.trials.cell.shape.network)):
         if point.network is not None:

@@ -102,16 +102,16 @@ def _group(members: Sequence[CellTrials], layout: Layout) -> OpGroup:
     if reference is None and ok:
         reference = max(ok, key=lambda cell: cell.measured.throughput.value if cell.measured else 0.0)
     return OpGroup(
-        label=_label(trained(members[0].cell)),
+        label=_label(trained(members[0].cell), members[0].engine_told),
         reference_id=reference.cell_id if reference else None,
         results=tuple(_result(cell, reference, layout) for cell in members),
     )
 
 
-def _label(of: TrainingCell) -> str:
+def _label(of: TrainingCell, engine: str) -> str:
     workers = f"{of.workers} workers × " if of.workers > 1 else ""
     fixed = f"{of.strategy}, {workers}{of.replicas} replicas, batch {of.batch_size}"
-    return ", ".join([fixed, *sayings(of, without=SIDE_BY_SIDE)])
+    return ", ".join(filter(None, [fixed, *sayings(of, without=SIDE_BY_SIDE), engine]))
 
 
 def _result(cell: CellTrials, reference: CellTrials | None, layout: Layout) -> OpResult:

@@ -76,9 +76,15 @@ def rates_table(rates: Sequence[CellRate]) -> Table:
         Head("FLOP a byte"),
         Head("below", False),
     )
-    names = cell_names([rate.cell.trials.cell for rate in rates])
+    names = _names(rates)
     rows = tuple(_rate_row(names[rate.cell.cell_id], rate) for rate in sorted(rates, key=_closest))
     return Table("How far from the limit", columns, rows, RATES_NOTE if rows else "")
+
+
+def _names(rates: Sequence[CellRate]) -> dict[str, str]:
+    """What tells each cell from the others, its engine included where the run has several."""
+    names = cell_names([rate.cell.trials.cell for rate in rates])
+    return {rate.cell.cell_id: f"{names[rate.cell.cell_id]} {rate.cell.trials.engine_told}".rstrip() for rate in rates}
 
 
 def _closest(rate: CellRate) -> float:
@@ -112,7 +118,7 @@ def limit_rows(run: Run, results: Path) -> list[ExportRow]:
 
 def rate_rows(rates: Sequence[CellRate]) -> list[ExportRow]:
     """A row a cell, as `RATE_COLUMNS` have them, without a limit where none was measured."""
-    names = cell_names([rate.cell.trials.cell for rate in rates])
+    names = _names(rates)
     return [_export_row(names[rate.cell.cell_id], rate) for rate in rates]
 
 
@@ -145,7 +151,7 @@ def rates_words(rates: Sequence[CellRate]) -> str:
     known = sorted((rate for rate in rates if rate.share is not None), key=_closest)
     if not known:
         return ""
-    names = cell_names([rate.cell.trials.cell for rate in rates])
+    names = _names(rates)
     told = [
         f"{names[rate.cell.cell_id]} comes to {share(rate.share)} of what {rate.roof.place} can compute in "
         f"{rate.roof.type}{_of_memory(rate)}"

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from harness.analysis import summarise
+from harness.analysis.limits import cell_rates
 from harness.record.manifest import RunManifest
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
 from harness.report.comparison import Surface
 from harness.report.figures.curves import throughput_figure
 from harness.report.kinds import PageRequest, presentation_of
+from harness.report.limits import rates_table
 from harness.report.page.report import render
 from harness.report.tables.overview import overview_table
 from harness.report.tables.sweep import ranking_table
@@ -199,6 +201,22 @@ def test_of_several_engines_each_is_named_tensorflow_too() -> None:
     assert all(cell.label.endswith(" tensorflow") for cell in ours)
     assert all(summary.names[cell.cell_id].endswith(", tensorflow") for cell in ours)
     assert not any("tensorflow" in cell.label for cell in summarise(*make_run(ONE, faults=False)).cells)
+
+
+def test_a_curve_and_a_row_beside_another_engines_names_tensorflow_where_no_panel_does() -> None:
+    cells = [make_cell(), make_cell("mirrored", 1), make_cell("mirrored", 2)]
+    for beside, curves in (
+        ([], {"no strategy (base)", "mirrored"}),
+        ([make_cell(engine="torch", loop="ddp")], {"no strategy (base), tensorflow", "mirrored, tensorflow"}),
+    ):
+        [work] = summarise(*make_run([*cells, *beside], faults=False)).workloads
+        picture = throughput_figure(work, "fig")
+        assert picture is not None
+        assert {row["curve"] for row in picture.data} == curves
+    ours = [work for work in summarise(ENGINES.manifest, ENGINES.trials).workloads if work.cells]
+    rows = [row[0] for work in ours for row in rates_table(cell_rates(work.cells, None)).rows]
+    assert {name.split()[-1] for name in rows} >= {"tensorflow", "horovod"}
+    assert not [name for name in rows if name.split()[-1] in ("b32", "b64", "threads")]
 
 
 def test_a_gain_over_another_engine_names_both() -> None:

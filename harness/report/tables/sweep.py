@@ -104,7 +104,7 @@ def _processors(one: FedBy) -> str:
 def unproved_table(work: WorkloadSummary) -> Table:
     """The measured cells that are in no ranking, because they are unproved; what was left unproved of each."""
     fields: tuple[Field, ...] = (
-        ("cell", False, lambda cell: cell.trials.cell.label),
+        ("cell", False, lambda cell: f"{cell.trials.cell.label} {cell.trials.engine_told}".rstrip()),
         (work.workload.quantity.unit, True, _throughput),
         (OWN_INTERVAL, True, _throughput_bounds),
         ("what is unproved", False, lambda cell: cell.trials.unproved or NOTHING),
