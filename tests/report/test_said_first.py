@@ -1,6 +1,7 @@
 """What stands before all else: what not to use, what nothing is known of, and the machine and work that it is about."""
 
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,14 @@ def test_a_load_above_twice_the_cores_says_above_the_answer_that_speed_was_not_m
     assert "Not a measurement" not in page(loaded(manifest, 4.0), trials)
 
 
-def test_warnings_stand_above_the_answer() -> None:
+def test_warnings_stand_above_the_answer_and_are_not_folded_away() -> None:
     run = reference()
     text = page(run.manifest, run.trials)
-    assert 0 < text.index("When this was measured, the harness warned:") < text.index('<h2 class="headline">')
+    above = text[text.index('<section id="answer"') : text.index('<h2 class="headline">')]
+    assert "When this was measured, the harness warned:" in above
+    assert all(f"<li>{escape(warning)}</li>" in above for warning in run.manifest.machine.warnings)
+    assert len(run.manifest.machine.warnings) == 3
+    assert "<details" not in above
 
 
 def test_an_explained_page_and_section_name_model_data_device_and_engine(tmp_path: Path) -> None:
