@@ -122,8 +122,8 @@ def test_a_step_that_several_in_one_call_make_faster_is_bound_by_dispatch_and_th
     found = explanations_of(explain_run(QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98, "in_one_call": 0.7}))
     told = r" is dispatch-bound: 30\.\d % .* is what each step is faster by .* without that at most 1\.4\d× as fast\."
     assert re.search(rf"{told} Try several steps a call \(--steps-per-execution\), ", *explain_lines(found))
-    [table] = explain_tables(found)
-    assert [table.rows[number][0] for number in table.marked] == ["host"]
+    _, within = explain_tables(found)
+    assert [within.rows[number][0] for number in within.marked] == ["host"]
 
 
 def test_parts_that_overlap_are_said_to() -> None:
@@ -190,23 +190,26 @@ def test_an_arm_that_gave_nothing_is_named_with_its_reason() -> None:
 
 
 def test_the_table_has_a_row_for_each_part_and_marks_what_binds() -> None:
-    [table] = explain_tables(explanations_of(explain_run()))
+    table, within = explain_tables(explanations_of(explain_run()))
     names = [row[0] for row in table.rows]
-    assert names[:7] == ["input", "communication", "update", "dispatch", "contention", "compute", "unexplained"]
+    assert names == ["input", "communication", "update", "dispatch", "contention", "compute", "unexplained"]
     assert [names[number] for number in table.marked] == ["communication"]
-    assert table.note.endswith("; 5 blocks. Down to unexplained they add up to it.")
+    assert table.note.endswith("; 5 blocks. They add up to it.")
+    assert [row[0] for row in within.rows] == ["forward", "backward", "hidden"]
+    assert sum(float(row[2].removesuffix(" %")) for row in table.rows) == pytest.approx(100, abs=0.4)
 
 
 def test_the_table_says_what_is_missing_and_of_how_many_blocks_it_is() -> None:
-    [table] = explain_tables(explanations_of(explain_run(crashed={"empty": "it computes"})))
+    table, _ = explain_tables(explanations_of(explain_run(crashed={"empty": "it computes"})))
     assert "unexplained" not in [row[0] for row in table.rows]
     assert table.note.endswith(
         "; 5 blocks. They do not add up to it without dispatch and compute, which could not be told."
     )
-    [fewer] = explain_tables(explanations_of(explain_run(crashed={"empty": "no room"}, crashes=range(1, 2))))
-    assert "; 4 of 5 blocks. Down to" in fewer.note
-    [within] = explain_tables(explanations_of(explain_run(crashed={"forward": "no room"}, crashes=range(1, 2))))
-    assert "; 5 blocks, of these forward 4 and backward 4. Down to" in within.note
+    fewer, _ = explain_tables(explanations_of(explain_run(crashed={"empty": "no room"}, crashes=range(1, 2))))
+    assert "; 4 of 5 blocks. They add up" in fewer.note
+    all_of, within = explain_tables(explanations_of(explain_run(crashed={"forward": "no room"}, crashes=range(1, 2))))
+    assert "; 5 blocks. They add up" in all_of.note
+    assert within.note.endswith(" Of 5 blocks these have forward 4 and backward 4.")
 
 
 def test_forward_and_backward_are_within_the_parts_that_the_step_has() -> None:
@@ -215,7 +218,7 @@ def test_forward_and_backward_are_within_the_parts_that_the_step_has() -> None:
     single = plan.model_copy(update={"families": [plan.families[0].model_copy(update={"alone": None})]})
     alone = replace(run, manifest=run.manifest.model_copy(update={"explain": single}))
     for of, words in ((alone, "dispatch and compute"), (explain_run(), "dispatch, contention and compute")):
-        [table] = explain_tables(explanations_of(of))
+        _, table = explain_tables(explanations_of(of))
         assert {row[-1] for row in table.rows if row[0] == "forward"} == {f"forward, within {words}"}
 
 
@@ -280,8 +283,7 @@ def test_a_run_that_has_not_finished_has_shares_and_is_not_judged(status: str) -
     assert "-bound" not in line
     assert "Try " not in line
     assert found[0].bound_by == "not_judged"
-    [table] = explain_tables(found)
-    assert not table.marked
+    assert not any(table.marked for table in explain_tables(found))
 
 
 def test_json_and_csv_have_what_the_sentence_says(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Where a step's time goes: the sentence that answers, and a table for each cell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
@@ -96,7 +96,7 @@ def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
 def explain_tables(explanations: Sequence[Explanation]) -> list[Table]:
     """The parts of each cell's step, and what a trace has of them."""
     names = cell_names([explanation.cell for explanation in explanations])
-    tables = [_table(names[found.cell.cell_id], found) for found in explanations if found.parts]
+    tables = [table for found in explanations if found.parts for table in _tables(names[found.cell.cell_id], found)]
     return tables + [_trace_table(names[found.cell.cell_id], found) for found in explanations if found.traced]
 
 
@@ -252,7 +252,21 @@ def _waited_for(worker: WorkerTimes) -> str:
     )
 
 
-def _table(name: str, found: Explanation) -> Table:
+def _tables(name: str, found: Explanation) -> Iterator[Table]:
+    """What the step consists of, and apart from it what lies within that: each of these is in the first table, too."""
+    adds_up = "They add up to it"
+    if found.untold:
+        adds_up = f"They do not add up to it without {listed(found.untold, most=7)}, which could not be told"
+    whole = f"A step takes {_ms(found.step_time_s or 0.0)} {IN_THESE_MINUTES}; {_blocks(found)}. {adds_up}."
+    yield _table(f"Where the step's time goes: {name}", found, found.parts, whole)
+    if found.within:
+        fewer = [f"{share.name} {share.blocks}" for share in found.within if share.blocks < found.blocks]
+        blocks = f" Of {found.blocks} blocks these have {listed(fewer, most=7)}." if fewer else ""
+        note = f"Another look at the same step: nothing here adds to the parts above.{blocks}"
+        yield _table(f"Within and behind these parts: {name}", found, found.within, note)
+
+
+def _table(title: str, found: Explanation, shares: Sequence[StepPart], note: str) -> Table:
     step_s = found.step_time_s or 0.0
     rows = [
         (
@@ -263,19 +277,11 @@ def _table(name: str, found: Explanation) -> Table:
             _gain(found.gain_without(share)),
             _meaning(share, found),
         )
-        for share in (*found.parts, *found.within)
+        for share in shares
     ]
     heads = (Head("part", numeric=False), Head("time"), Head("share"), Head("95 %"), Head("without it, at most"))
-    adds_up = "Down to unexplained they add up to it"
-    if found.untold:
-        adds_up = f"They do not add up to it without {listed(found.untold, most=7)}, which could not be told"
-    return Table(
-        f"Where the step's time goes: {name}",
-        (*heads, Head("what it is", numeric=False)),
-        tuple(rows),
-        f"A step takes {_ms(step_s)} {IN_THESE_MINUTES}; {_blocks(found)}. {adds_up}.",
-        frozenset(number for number, share in enumerate((*found.parts, *found.within)) if _binds_alone(share, found)),
-    )
+    marked = frozenset(number for number, share in enumerate(shares) if _binds_alone(share, found))
+    return Table(title, (*heads, Head("what it is", numeric=False)), tuple(rows), note, marked)
 
 
 def _binds_alone(share: StepPart, found: Explanation) -> bool:
@@ -283,10 +289,9 @@ def _binds_alone(share: StepPart, found: Explanation) -> bool:
 
 
 def _blocks(found: Explanation) -> str:
-    """How many, of how many that were begun, and where some part has fewer."""
+    """How many, of how many that were begun."""
     of = f"of {found.of_blocks} " if found.blocks < found.of_blocks else ""
-    fewer = listed((f"{share.name} {share.blocks}" for share in found.within if share.blocks < found.blocks), most=7)
-    return f"{found.blocks} {of}blocks{f', of these {fewer}' if fewer else ''}"
+    return f"{found.blocks} {of}blocks"
 
 
 def _meaning(share: StepPart, found: Explanation) -> str:
