@@ -265,6 +265,21 @@ def test_the_terminal_says_once_how_the_tables_read_and_names_what_failed(run: R
     assert "moves\nnone" in said or "moves none" in said
 
 
+def test_of_one_cell_there_is_a_sentence_and_no_ranking(tmp_path: Path) -> None:
+    def ranking_of(*cells: CollectiveCell) -> str:
+        made = run_of(list(cells), tmp_path / str(len(cells)))
+        page = render(made.manifest, made.trials, summarise(made.manifest, made.trials))
+        return page[page.index('<section id="ranking"') :].partition("</section>")[0]
+
+    one, two = ranking_of(RING), ranking_of(RING, ON_ONE)
+    said = (
+        r"<p>One cell was measured, so there is nothing to rank: all_reduce 1 MiB mirrored ×2 does [\d,]+ bytes/s, \["
+    )
+    assert re.search(said, one)
+    assert re.search(r"\] in these minutes; [\d.]+ .?s a step, .* of CPU a byte, .*; \d trials\.</p>", one)
+    assert ("<table" in one, "<svg" in one, "nothing to rank" in two, "<table" in two) == (False, False, False, True)
+
+
 def test_while_collectives_are_measured_their_rankings_are_not_told_one_by_one(summary: RunSummary) -> None:
     assert so_far(summary) == ()
 

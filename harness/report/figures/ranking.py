@@ -20,9 +20,9 @@ _ROW = 0.27
 
 
 def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
-    """Dots with intervals, the fastest on top; None when no cell was measured."""
+    """Dots with intervals, the fastest on top; None of fewer than two cells."""
     ranking = summary.ranking[:MOST]
-    if not ranking:
+    if len(ranking) < 2:
         return None
     left_out = len(summary.ranking) - len(ranking)
     cut = (
@@ -80,9 +80,6 @@ def _found(summary: WorkloadSummary) -> str:
     first, last = summary.ranking[0], summary.ranking[-1]
     assert first.measured is not None
     assert last.measured is not None
-    if first is last:
-        done = "could be proved" if summary.unranked else "was measured"
-        return f"One cell {done}: {shortened(first.label)}."
     factor = significant(first.measured.throughput.value / last.measured.throughput.value, 2)
     tied = len(summary.answer.tied_ids)
     told = (

@@ -46,8 +46,8 @@ from harness.report.tables.sweep import (
     unproved_table,
 )
 from harness.report.tables.table import Table
-from harness.report.words.text import listed
-from harness.visible import printable
+from harness.report.words.text import IN_THESE_MINUTES, bounds, listed, seconds, significant, size
+from harness.visible import plural, printable
 
 _MOST_SAME = 6
 _LONG = 30
@@ -59,13 +59,29 @@ def ranking(source: PageSource) -> Section | None:
 
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         ranked = ranking_table(work, source.summary.noise, source.validation, _rates(source, work))
-        tables = ranked, stages_table(work), engines_table(work), unproved_table(work)
+        beside = stages_table(work), engines_table(work), unproved_table(work)
+        if len(work.ranking) == 1:
+            return _part(slug, (), *beside, words=(_of_one(work),), alone=True)
         # of so few cells the figure beside the answer has all, but for another figure that is there of inputs
         few = 1 < len(work.ranking) <= GLANCE and not of_pipelines(work)
         figure = None if few else ranking_figure(work, slug)
-        return _part(slug, (figure,), *tables, open_table=True)
+        return _part(slug, (figure,), ranked, *beside, open_table=True)
 
     return by_workload(source, "ranking", "Ranking", part)
+
+
+def _of_one(work: WorkloadSummary) -> str:
+    """What a table of one row would say."""
+    [cell] = work.ranking
+    assert cell.measured is not None
+    found, quantity = cell.measured, work.workload.quantity
+    memory = f", {size(found.peak_memory_bytes)} of memory at most" if found.peak_memory_bytes else ""
+    return printable(
+        f"One cell {'could be proved' if work.unranked else 'was measured'}, so there is nothing to rank: {cell.label} "
+        f"does {significant(found.throughput.value)} {quantity.unit}, {bounds(found.throughput)} {IN_THESE_MINUTES}; "
+        f"{seconds(found.step_time_s.value)} a step, {seconds(found.cpu_seconds_each)} of CPU {quantity.each}{memory}; "
+        f"{plural(found.trials, 'trial')}."
+    )
 
 
 def collectives(source: PageSource) -> Section | None:
