@@ -4,6 +4,7 @@ import functools
 import html
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from harness.report.page.sections import PageSource
 from harness.report.page.templating import unbroken
 from harness.report.words.method import methods
 from tests.report.pages import NASTY, Page, _is_sound
+from tests.report.rooflines import known
+from tests.report.rooflines import run as counted_run
 from tests.synthetic import (
     NCCL_REASON,
     STACK,
@@ -310,6 +313,18 @@ def test_planned_trials_that_are_not_there_are_accounted_for() -> None:
     assert words.count(told) == 2
     cut = page_of(make_run(change=lambda record: record if record.block == 0 else None, status="interrupted")).words
     assert "34 of 136 planned trials recorded; 72 did not run and 30 are of cells that are not supported here" in cut
+
+
+def test_a_figure_does_not_repeat_the_heading_above_it() -> None:
+    for (manifest, trials), heading in (
+        (make_run(), "Cross-device ops side by side"),
+        (counted_run(), "How far from the limit"),
+    ):
+        text = report.page_of(PageSource(manifest, trials, summarise(manifest, trials), limits=known()))
+        titles = re.findall(r'<(?:h[123]|p class="title")[^>]*>([^<]+)</', text)
+        assert titles.count(heading) == 1
+        assert not [one for one, other in pairwise(titles) if one == other]
+        assert f'aria-label="{heading}"' in text
 
 
 def test_the_warnings_are_of_when_it_was_measured() -> None:
