@@ -14,6 +14,9 @@ VERB = "list"
 HELP = "List the runs, newest last."
 EXAMPLES = "Examples: harness list\n\nharness list --json | jq -r '.[] | select(.status == \"finished\") | .run_id'"
 
+_STATUS = 11
+"""Letters of the longest one."""
+
 
 def command(
     results: ResultsFolder = FOLDER,
@@ -31,6 +34,7 @@ def command(
         print(f"no runs in {results}; make one with: python -m harness sweep")
         return 0
     width = max(len(listing.path.name) for listing in listings)
+    print(f"{'run':<{width}}  {'status':<{_STATUS}}  recorded of planned, and cells")
     for listing in listings:
         renamed = "" if listing.path.name == listing.run_id else f"  (run {listing.run_id})"
         print(printable(f"{listing.path.name:<{width}}  {_state(listing)}{renamed}"))
@@ -44,4 +48,4 @@ def _state(listing: "RunListing") -> str:
 
     status = "running now" if listing.live else "killed" if listing.status == "running" else listing.status
     kind = presentations().get(listing.kind or "")
-    return f"{status:<11}  {f'a run of {listing.kind}' if kind is None else kind.listed(listing)}"
+    return f"{status:<{_STATUS}}  {f'a run of {listing.kind}' if kind is None else kind.listed(listing)}"

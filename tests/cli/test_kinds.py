@@ -87,9 +87,12 @@ def test_its_page_says_what_it_is_and_stands_in_the_index(harness: Harness, path
 
 
 @each_kind
-def test_it_is_listed_in_one_line(harness: Harness, kind: str, path: Path) -> None:
+def test_it_is_listed_in_one_line_below_the_heads(harness: Harness, kind: str, path: Path) -> None:
     code, out, error = harness("list")
-    assert (code, error, out.count("\n")) == (0, "", 1)
+    assert (code, error, out.count("\n")) == (0, "", 2)
+    head, line, _ = out.split("\n")
+    assert head.split("  ", 1)[0] == "run"
+    assert [line[head.index(name) - 2 :][:2] for name in ("status", "recorded of planned, and cells")] == ["  ", "  "]
     [listing] = list_runs(path.parent)
     assert out.endswith(f"  {presentations()[kind].listed(listing)}\n")
     [row] = json.loads(harness("list", "--json")[1])

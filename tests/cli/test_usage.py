@@ -261,7 +261,7 @@ def test_trials_that_were_attempted_again_are_told_apart_from_those_that_were_pl
 def test_folders_of_a_run_that_was_copied_are_listed_by_names_that_differ(harness: Run, stored: Path) -> None:
     shutil.copytree(stored, stored.with_name("kept"))
     out = harness("list")[1]
-    assert sorted(line.split()[0] for line in out.splitlines()) == sorted([RUN_ID, "kept"])
+    assert sorted(line.split()[0] for line in out.splitlines()[1:]) == sorted([RUN_ID, "kept"])
     assert f"(run {RUN_ID})" in next(line for line in out.splitlines() if line.startswith("kept"))
     assert harness("show", "kept")[0] == 0
 
