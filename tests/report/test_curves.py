@@ -3,6 +3,10 @@
 import re
 
 from harness.report.figures import Picture, throughput_figure
+from harness.report.figures.looks import looks
+from harness.report.figures.panels import MOST_CURVES
+from harness.spec.work import Cell
+from harness.trial.engines import catalogue_of, engines_that
 from tests.report.workloads import workload
 from tests.synthetic import make_cell
 
@@ -81,3 +85,38 @@ def test_long_names_of_curves_stay_apart() -> None:
     assert picture is not None
     keys = re.findall(r">([^<]*multi_worker[^<]*)<", picture.legend)
     assert len(set(keys)) == 4
+
+
+def legend(*cells: Cell) -> dict[str, str]:
+    """How each curve of a scaling figure looks in its legend, by its label; ids left out."""
+    picture = throughput_figure(workload(list(cells), faults=False), "fig")
+    assert picture is not None
+    keys = re.findall(r'<span class="key"[^>]*>(<svg.*?</svg>)([^<]*)</span>', picture.legend)
+    return {label: re.sub(r"fig-key\d+", "", svg) for svg, label in keys}
+
+
+def test_a_strategy_looks_the_same_whatever_is_drawn_beside_it() -> None:
+    of = {name: [make_cell(name, n) for n in (1, 2)] for name in ("mirrored", "central_storage")}
+    few, many = legend(make_cell(), *of["mirrored"]), legend(make_cell(), *of["central_storage"], *of["mirrored"])
+    assert {"no strategy (base)", "mirrored"} <= few.keys() < many.keys()
+    assert [name for name, look in few.items() if many[name] != look] == []
+
+
+def test_curves_of_one_strategy_share_its_colour_and_differ_in_marker_and_dash() -> None:
+    first, again, other = looks(["mirrored", "mirrored", "none"])
+    assert first.colour == again.colour != other.colour
+    assert first.marker != again.marker
+    assert first.dash != again.dash
+    assert len(set(looks(["mirrored"] * MOST_CURVES))) == MOST_CURVES
+    assert looks(["mirrored"]) == [first]
+
+
+def test_every_strategy_of_the_house_has_a_look_of_its_own_and_one_of_yours_the_same_each_time() -> None:
+    names = sorted(
+        {traits.name for engine in engines_that(bool) for traits in catalogue_of(engine).strategies.values()}
+    )
+    assert len(names) > 10
+    assert len({look[:2] for name in names for look in looks([name])}) == len(names)
+    [base], [own], [again] = looks(["none"]), looks(["my_ring"]), looks(["my_ring"])
+    assert own == again
+    assert own.colour != base.colour

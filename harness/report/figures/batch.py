@@ -105,11 +105,15 @@ def _curve(curve: BatchCurve) -> Curve:
         for point in curve.points
         if point.cell.measured is not None
     )
-    return Curve(_label(curve), points, frozenset(() if curve.knee is None else (curve.knee,)))
+    return Curve(_label(curve), points, frozenset(() if curve.knee is None else (curve.knee,)), _strategy(curve))
 
 
 def _label(curve: BatchCurve) -> str:
     return shortened(curve.label)
+
+
+def _strategy(curve: BatchCurve) -> str:
+    return trained(curve.points[0].cell.cell).strategy
 
 
 def _memory(point: BatchPoint) -> int | None:
@@ -125,7 +129,7 @@ def _memory_curve(curve: BatchCurve, of: Callable[[BatchPoint], int | None]) -> 
     if not known:
         return None
     points = tuple(Point(p.batch_size, Interval(size / _MIB, None, None), p.cell.cell_id) for p, size in known)
-    return Curve(_label(curve), points)
+    return Curve(_label(curve), points, strategy=_strategy(curve))
 
 
 def _rows(curves: Sequence[BatchCurve], quantity: Quantity) -> list[ExportRow]:

@@ -236,7 +236,8 @@ def _of_lead(lead: TrainingCell, family: Sequence[_Valued], told: Collection[str
 
 def _joined(label: str, members: Sequence[_Valued]) -> Curve:
     ordered = sorted(members, key=lambda member: member[0].devices_in_sync)
-    return Curve(label, tuple(Point(cell.devices_in_sync, interval, cell.cell_id) for cell, interval in ordered))
+    points = tuple(Point(cell.devices_in_sync, interval, cell.cell_id) for cell, interval in ordered)
+    return Curve(label, points, strategy=ordered[0][0].strategy)
 
 
 def curve_label(of: TrainingCell, told: Collection[str] = ()) -> str:

@@ -8,7 +8,8 @@ from harness.analysis.network import NetworkCurve, NetworkPoint, network_curves
 from harness.report.export.rows import ExportRow, interval_row
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator, StrMethodFormatter
 from harness.report.figures.layout import NAME_LETTERS
-from harness.report.figures.svg import DASHES, MARKERS, MUTED, SERIES, Picture, picture, style
+from harness.report.figures.looks import Look, looks
+from harness.report.figures.svg import MUTED, Picture, picture, style
 from harness.report.words.text import OWN_INTERVAL, listed, names_apart, shortened, significant
 from harness.spec.network import Network
 from harness.spec.quantity import EXAMPLES, Quantity
@@ -110,9 +111,9 @@ def _place(point: NetworkPoint, places: dict[str, float]) -> float:
 
 def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], value: PointValue) -> None:
     axes.set_xscale("log")
-    for look, curve in enumerate(curves):
+    for number, (curve, look) in enumerate(zip(curves, _looks(curves), strict=True)):
         # a little to each side, so that bars at the same rate can be told apart
-        shift = math.exp(0.05 * (look - (len(curves) - 1) / 2))
+        shift = math.exp(0.05 * (number - (len(curves) - 1) / 2))
         drawn = [(shift * _place(point, places), point, found) for point in curve.points if (found := value(point))]
         _draw_curve(axes, drawn, look, joined=True)
         if curve.loopback is not None and (alone := value(curve.loopback)) is not None:
@@ -135,9 +136,13 @@ def _draw(axes: Axes, curves: Sequence[NetworkCurve], places: dict[str, float], 
     axes.grid(axis="y")
 
 
-def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]], look: int, *, joined: bool) -> None:
-    colour, marker = SERIES[look % len(SERIES)], MARKERS[look % len(MARKERS)]
-    line = DASHES[look // len(SERIES) % len(DASHES)] if joined else "none"
+def _looks(curves: Sequence[NetworkCurve]) -> list[Look]:
+    return looks([str(curve.points[0].summary.trials.cell.get("strategy")) for curve in curves])
+
+
+def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]], look: Look, *, joined: bool) -> None:
+    colour, marker, _ = look
+    line = "-" if joined else "none"
     axes.plot(
         [x for x, _, _ in drawn], [found.value for _, _, found in drawn], color=colour, marker=marker, linestyle=line
     )
@@ -148,8 +153,10 @@ def _draw_curve(axes: Axes, drawn: Sequence[tuple[float, NetworkPoint, Interval]
 
 def _legend(curves: Sequence[NetworkCurve], expected: bool) -> list[Line2D]:
     handles = [
-        Line2D([], [], color=SERIES[look % len(SERIES)], marker=MARKERS[look % len(MARKERS)], label=label)
-        for look, label in enumerate(names_apart([curve.label for curve in curves], NAME_LETTERS))
+        Line2D([], [], color=look.colour, marker=look.marker, label=label)
+        for look, label in zip(
+            _looks(curves), names_apart([curve.label for curve in curves], NAME_LETTERS), strict=True
+        )
     ]
     if expected:
         handles.append(Line2D([], [], color=MUTED, linestyle="--", label="expected from the ring's cost"))

@@ -15,7 +15,9 @@ from harness.analysis import Interval
 from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.compact import OVERLAY
 from harness.report.figures.layout import LABEL_PT, POINTS, points_high, round_ticks, x_axis, y_axis
-from harness.report.figures.svg import BAND, DASHES, INK, MARKERS, MUTED, PAPER, SERIES, Key, PanelDrawing, style
+from harness.report.figures.looks import Look
+from harness.report.figures.looks import looks as looks_by
+from harness.report.figures.svg import BAND, INK, MUTED, PAPER, Key, PanelDrawing, style
 from harness.report.words.text import listed, names_apart, significant
 
 MOST_CURVES = 8
@@ -56,6 +58,8 @@ class Curve:
     points: tuple[Point, ...]
     ringed: frozenset[int] = frozenset()
     """x of the points that are set apart."""
+    strategy: str = ""
+    """Whose look it has; empty: one by its label."""
 
     @property
     def highest(self) -> float:
@@ -95,10 +99,10 @@ class Panel:
         return tuple(sorted({point.x for curve in self.curves for point in curve.points}))
 
 
-CurveLooks = Mapping[str, int]
+CurveLooks = Mapping[str, Look]
 
 
-def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
+def looks_of(panels: Sequence[Panel]) -> dict[str, Look]:
     """A look for each of the curves that are drawn, in their first order: `MOST_CURVES`, those with a ring, which words
     point at, before others, and the highest of them."""
     highest: dict[str, float] = {}
@@ -107,7 +111,9 @@ def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
             highest[curve.label] = max(curve.highest, highest.get(curve.label, -math.inf))
     ringed = {curve.label for panel in panels for curve in panel.curves if curve.ringed}
     kept = set(sorted(highest, key=lambda label: (label not in ringed, -highest[label]))[:MOST_CURVES])
-    return {label: place for place, label in enumerate(label for label in highest if label in kept)}
+    strategies = {curve.label: curve.strategy or curve.label for panel in panels for curve in panel.curves}
+    drawn = [label for label in highest if label in kept]
+    return dict(zip(drawn, looks_by([strategies[label] for label in drawn]), strict=True))
 
 
 def hollow_words(panels: Sequence[Panel]) -> str:
@@ -155,8 +161,7 @@ def draw_panel(panel: Panel, looks: CurveLooks) -> PanelDrawing:
 def keys(looks: CurveLooks, *, ideal: bool, bound: bool, bands: bool, whole: bool = False) -> list[Key]:
     """The legend."""
     entries = [
-        Key(label, SERIES[look], MARKERS[look], DASHES[look % len(DASHES)])
-        for label, look in zip(names_apart(list(looks), _KEY_LETTERS), looks.values(), strict=True)
+        Key(label, *look) for label, look in zip(names_apart(list(looks), _KEY_LETTERS), looks.values(), strict=True)
     ]
     if whole:
         entries.append(Key(_WHOLE, INK, dash="-"))
@@ -174,15 +179,15 @@ def has_bands(panels: Sequence[Panel]) -> bool:
     return any(point.interval.known for panel in panels for curve in panel.curves for point in curve.points)
 
 
-def _draw_curve(axes: Axes, curve: Curve, look: int) -> None:
-    colour = SERIES[look]
+def _draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
+    colour, marker, dash = look
     xs = [point.x for point in curve.points]
     values = [point.interval.value for point in curve.points]
-    axes.plot(xs, values, color=colour, marker=MARKERS[look], linestyle=DASHES[look % len(DASHES)])
+    axes.plot(xs, values, color=colour, marker=marker, linestyle=dash)  # type: ignore[arg-type]
     hollow = [point for point in curve.points if point.hollow]
     if hollow:
         at = [point.x for point in hollow], [point.interval.value for point in hollow]
-        axes.plot(*at, color=colour, marker=MARKERS[look], markerfacecolor=PAPER, linestyle="none")
+        axes.plot(*at, color=colour, marker=marker, markerfacecolor=PAPER, linestyle="none")
     ringed = [point for point in curve.points if point.x in curve.ringed]
     if ringed:
         axes.plot(
@@ -219,7 +224,7 @@ def _draw_overlay(axes: Axes, panel: Panel) -> None:
             text.set_gid(f"{OVERLAY}-letter{number}")
 
 
-def top_of(panel: Panel, looks: CurveLooks) -> float:
+def top_of(panel: Panel, looks: Collection[str]) -> float:
     """Where the value axis ends by what is drawn of the panel: the axis follows the points. The ideal, or an interval
     of two trials, may run out of it, or all points would share a strip at the bottom."""
     values = [point.interval.value for curve in panel.curves if curve.label in looks for point in curve.points]

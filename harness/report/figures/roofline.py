@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from harness.analysis.limits import CellRate, Roof, roofs_of
 from harness.report.figures.artists import Axes, Figure, Line2D, NullLocator
 from harness.report.figures.layout import log_ticks
-from harness.report.figures.svg import DASHES, MARKERS, MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.figures.looks import Look, looks
+from harness.report.figures.svg import DASHES, MUTED, PAPER, Picture, picture, style
 from harness.report.limits import flops, rate_rows
 from harness.report.words.text import OWN_INTERVAL, listed, share, significant
 from harness.spec.axes import NO_STRATEGY
 from harness.visible import printable
 
-_MOST_LOOKS = len(SERIES)
 _BESIDE = 4.0
 """How far the axes go beyond what is drawn, as a factor."""
 _APART = 0.04
@@ -24,15 +24,15 @@ def roofline_figure(rates: Sequence[CellRate], name: str) -> Picture | None:
     if not roofs:
         return None
     strategies = list(dict.fromkeys(_strategy(rate) for rate in rates))
-    looks = {strategy: min(look, _MOST_LOOKS - 1) for look, strategy in enumerate(strategies)}
+    by_strategy = dict(zip(strategies, looks(strategies), strict=True))
     with style():
-        rows = -(-(len(roofs) + len(set(looks.values()))) // 3)
+        rows = -(-(len(roofs) + len(strategies)) // 3)
         figure = Figure(figsize=(8.2, 3.8 + 0.26 * rows), layout="constrained")
         axes = figure.subplots()
         _draw_roofs(axes, rates, roofs)
-        _draw_cells(axes, rates, looks)
+        _draw_cells(axes, rates, by_strategy)
         _set_axes(axes, rates, roofs)
-        figure.legend(handles=_keys(roofs, looks), loc="outside lower center", ncols=3, fontsize=9)
+        figure.legend(handles=_keys(roofs, by_strategy), loc="outside lower center", ncols=3, fontsize=9)
     title, words = "How far from the limit", _describe(rates, roofs)
     return picture(figure, name, title, words, _caption(rates), rate_rows(rates))
 
@@ -54,16 +54,16 @@ def _draw_roofs(axes: Axes, rates: Sequence[CellRate], roofs: Sequence[Roof]) ->
         axes.plot(xs, [roof.at(x) for x in xs], color=MUTED, linestyle=DASHES[look % len(DASHES)], linewidth=1.3)
 
 
-def _draw_cells(axes: Axes, rates: Sequence[CellRate], looks: Mapping[str, int]) -> None:
+def _draw_cells(axes: Axes, rates: Sequence[CellRate], by_strategy: Mapping[str, Look]) -> None:
+    places = list(by_strategy)
     for rate in rates:
-        look = looks[_strategy(rate)]
-        colour, of = SERIES[look], rate.rate
+        (colour, marker, _), of = by_strategy[_strategy(rate)], rate.rate
         # a little to each side: strategies do the same work, so that their cells would lie on each other
-        at = rate.intensity * math.exp(_APART * (look - (len(looks) - 1) / 2))
+        at = rate.intensity * math.exp(_APART * (places.index(_strategy(rate)) - (len(places) - 1) / 2))
         if of.low is not None and of.high is not None:
             axes.plot([at, at], [of.low, of.high], color=colour, linewidth=1.2)
         face = PAPER if rate.cell.trials.unproved else colour
-        axes.plot([at], [of.value], color=colour, marker=MARKERS[look], markerfacecolor=face)
+        axes.plot([at], [of.value], color=colour, marker=marker, markerfacecolor=face)
 
 
 def _set_axes(axes: Axes, rates: Sequence[CellRate], roofs: Sequence[Roof]) -> None:
@@ -81,17 +81,14 @@ def _set_axes(axes: Axes, rates: Sequence[CellRate], roofs: Sequence[Roof]) -> N
     axes.grid(axis="y")
 
 
-def _keys(roofs: Sequence[Roof], looks: Mapping[str, int]) -> list[Line2D]:
+def _keys(roofs: Sequence[Roof], by_strategy: Mapping[str, Look]) -> list[Line2D]:
     lines = [
         Line2D([], [], color=MUTED, linestyle=DASHES[look % len(DASHES)], label=_words(roof))
         for look, roof in enumerate(roofs)
     ]
-    named: dict[int, list[str]] = {}
-    for strategy, look in looks.items():
-        named.setdefault(look, []).append(strategy)
     dots = [
-        Line2D([], [], color=SERIES[look], marker=MARKERS[look], linestyle="none", label=printable(listed(names)))
-        for look, names in named.items()
+        Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", label=printable(strategy))
+        for strategy, look in by_strategy.items()
     ]
     return [*lines, *dots]
 
