@@ -141,12 +141,15 @@ def test_where_one_line_does_not_hold_each_range_of_sizes_has_a_row(bent: Run) -
     assert all(f"{first} – {last}" in text for first, last in ranges for text in (page, said))
 
 
-@pytest.mark.parametrize(("width", "has_not"), [(180, "nothing"), (110, "α, 95 %"), (76, "residual")])
-def test_the_ranges_are_told_in_any_room(bent: Run, width: int, has_not: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "has", "has_not"), [(180, "β, 95 %", "nothing"), (110, "α, 95 %", "residual"), (76, "β", "95 %")]
+)
+def test_the_ranges_are_told_in_any_room(bent: Run, width: int, has: str, has_not: str) -> None:
     said = run_text(bent.manifest, bent.trials, summarise(bent.manifest, bent.trials), width, False)
     told = said[said.index("Latency and bandwidth") :]
     heads = told.partition("─")[0]
     assert "sizes" in heads
+    assert has in heads
     assert has_not not in heads
     assert max(map(len, told.splitlines())) <= width
 
