@@ -71,8 +71,9 @@ def command_line(*verb: str) -> Any:
 def _verb(module: ModuleType) -> Callable[..., int]:
     """The module's command with the signature that typer reads: its own or its `FLAGS`, and --no-color.
 
-    A signature is all that typer has for flags that are worked out. `run` has heeded --no-color already: it is here to
-    be listed and completed.
+    A signature is all that typer has for flags that are worked out: what its own options are made with is another
+    thing in each version (`type=`, then a `type_descriptor=` of a private module). `run` has heeded --no-color already:
+    it is here to be listed and completed.
     """
 
     @functools.wraps(module.command)
@@ -85,7 +86,6 @@ def _verb(module: ModuleType) -> Callable[..., int]:
     no_color = option("no_color", bool, "Without colour, as with the variable NO_COLOR.", default=False)
     flags = [*(parameter.replace(kind=Flag.KEYWORD_ONLY) for parameter in own), no_color]
     verb.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
-    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in flags}
     return verb
 
 
