@@ -18,7 +18,7 @@ from harness.plan import estimate
 from harness.pytest_plugin.telling import progress_lines, teller
 from harness.record.reading import Run
 from harness.run.kinds.measure import measure
-from harness.run.progress.base import duration
+from harness.run.progress import duration
 from harness.spec import Cell, Sweep
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.record.reading import Run
     from harness.report.notebook import ComparisonResult, ExplainResult, SweepResult
     from harness.run.kinds.sides import Both, Side
-    from harness.run.progress.base import Progress
+    from harness.run.progress import Progress
 
 PathName = str | os.PathLike[str]
 """A run: its folder, its id, the beginning of either, its name, `latest`, or `latest~1`, the one before."""
@@ -313,8 +313,7 @@ def compare(
 
 
 def _progress(quiet: bool) -> Progress:
-    from harness.run.progress.base import Quiet
-    from harness.run.progress.lines import PlainLines
+    from harness.run.progress import PlainLines, Quiet
 
     return Quiet() if quiet else PlainLines()
 

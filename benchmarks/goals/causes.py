@@ -55,7 +55,7 @@ from harness.record.store import RunStore
 from harness.record.trial import Plant, TrialRecord
 from harness.run.kinds.base import Arm
 from harness.run.kinds.explain import ExplainRun
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.network import Network
 

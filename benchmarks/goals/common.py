@@ -26,7 +26,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.kinds.arms import start_order
 from harness.run.kinds.explain import ExplainRun, alone_of
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
 from harness.run.turns.live import LiveTrial, Slot
 from harness.spec import Cell, Sweep, expand

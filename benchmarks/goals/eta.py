@@ -22,7 +22,7 @@ from common import scratch, table
 from harness.plan import estimate
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
-from harness.run.progress.eta import Timed
+from harness.run.progress import Progress
 from harness.spec.work import Cell
 
 PLACES = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -41,14 +41,14 @@ class Clock:
         return self.now
 
 
-class Listening(Timed):
+class Listening(Progress):
     """Notes the time left before every round and whenever a trial ends, as a screen would show it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.samples: list[Sample] = []
 
-    def turn(self, cell: Cell) -> None:
+    def turn(self, cell: Cell, side: str | None = None) -> None:
         """Note."""
         self.samples.append((time.monotonic(), self.left_s()))
 
@@ -118,7 +118,7 @@ def measured(flags: list[str]) -> tuple[str, list[Sample], float]:
 def replayed(run: Run) -> tuple[list[Sample], float]:
     """What the screen would have shown during a recorded run, and how long that took."""
     clock = Clock()
-    eta = Timed(clock)
+    eta = Progress(clock)
     samples: list[Sample] = []
     groups = list(in_groups(run.trials))
     starts = [seconds(group[0]) for group in groups]
@@ -140,7 +140,7 @@ def replayed(run: Run) -> tuple[list[Sample], float]:
     return samples, ends[-1] - starts[0]
 
 
-def play_group(eta: Timed, clock: Clock, group: Sequence[TrialRecord], end: float, note: Callable[[], None]) -> None:
+def play_group(eta: Progress, clock: Clock, group: Sequence[TrialRecord], end: float, note: Callable[[], None]) -> None:
     """Set-ups as they were begun, rounds of windows, exits."""
     for trial in group:
         clock.now = seconds(trial)

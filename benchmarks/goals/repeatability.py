@@ -23,7 +23,7 @@ from harness.analysis.estimates.intervals import LogEstimate, log_mean
 from harness.analysis.validation.calibration import spread_of
 from harness.record import TrialRecord
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.spec import Cell
 

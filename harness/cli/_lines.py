@@ -1,12 +1,10 @@
 """Progress where there is no screen: plain lines, the figures so far before each block, folded in GitHub Actions."""
 
-from collections.abc import Sequence
 from typing import TextIO
 
-from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.run.progress.lines import PlainLines
-from harness.visible import no_command, one_line, plural
+from harness.run.progress import PlainLines
+from harness.visible import no_command, one_line
 
 
 class VerdictLines(PlainLines):
@@ -14,33 +12,18 @@ class VerdictLines(PlainLines):
 
     def __init__(self, out: TextIO | None = None) -> None:
         super().__init__(out)
-        self._manifest: RunManifest | None = None
-        self._trials: list[TrialRecord] = []
         self._told: set[str] = set()
-
-    def plan(self, manifest: RunManifest, earlier: Sequence[TrialRecord]) -> None:
-        """Keep what the figures so far are read from."""
-        super().plan(manifest, earlier)
-        self._manifest, self._trials = manifest, list(earlier)
 
     def block(self, number: int, blocks: int, trials: int) -> None:
         """The figures so far, then the announcement."""
-        for text in self._so_far():
-            self._say(f"so far: {text}")
-        super().block(number, blocks, trials)
-
-    def ended(self, record: TrialRecord) -> None:
-        """Keep the record, then say its line."""
-        self._trials.append(record)
-        super().ended(record)
-
-    def _so_far(self) -> tuple[str, ...]:
         from harness.report.terminal.interim import so_far, summary_so_far
 
-        summary = summary_so_far(self._manifest, self._trials)
-        new = () if summary is None else tuple(text for text in so_far(summary) if text not in self._told)
-        self._told.update(new)
-        return new
+        summary = summary_so_far(self.manifest, self.trials)
+        for text in () if summary is None else so_far(summary):
+            if text not in self._told:
+                self._told.add(text)
+                self._say(f"so far: {text}")
+        super().block(number, blocks, trials)
 
 
 class GitHubGroups(VerdictLines):
@@ -57,9 +40,7 @@ class GitHubGroups(VerdictLines):
     def block(self, number: int, blocks: int, trials: int) -> None:
         """Close the last block's group and open this one's."""
         self._close()
-        for text in self._so_far():
-            self._say(f"so far: {text}")
-        self._command("group", f"block {number + 1} of {blocks}: {plural(trials, 'trial')}, {self.left()}")
+        super().block(number, blocks, trials)
         self._open = True
 
     def ended(self, record: TrialRecord) -> None:
@@ -79,6 +60,9 @@ class GitHubGroups(VerdictLines):
         if self._open:
             self._command("endgroup", "")
             self._open = False
+
+    def _announce(self, text: str) -> None:
+        self._command("group", text)
 
     def _command(self, name: str, text: str) -> None:
         super()._say(f"::{name}::" + _escaped(one_line(text)))

@@ -12,7 +12,7 @@ from harness.record.reading import load_run
 from harness.run.kinds.measure import measure_matrix
 from harness.run.kinds.sweep import expected, first_plan
 from harness.run.process.preflight import refuse_missing_code
-from harness.run.progress.base import Progress, Quiet, in_words
+from harness.run.progress import Progress, Quiet, in_words
 from harness.run.request import asked_matrix
 from harness.run.resume import resume as resume_run
 from harness.spec.expand import Matrix

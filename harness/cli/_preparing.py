@@ -8,7 +8,7 @@ from typing import TextIO
 from harness.cli._terminal import heeds_control
 from harness.record.tfrecords import Features, Preparation, WrittenShard
 from harness.run.preparing.asked import FilesListener
-from harness.run.progress.base import duration, say_line
+from harness.run.progress import duration, say_line
 from harness.visible import one_line, plural
 
 READ_S = 10.0

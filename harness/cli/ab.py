@@ -16,7 +16,7 @@ from harness.visible import json_text
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
     from harness.record.reading import Run
-    from harness.run.progress.base import Progress
+    from harness.run.progress import Progress
 
 VERB = "ab"
 HELP = (
@@ -88,7 +88,7 @@ def _tell(comparison: "Comparison", path: Path, json_out: bool, wall_s: float) -
     from harness.cli._table import surface
     from harness.report.comparison import renderer
     from harness.report.comparison.as_json import comparison_json
-    from harness.run.progress.base import duration
+    from harness.run.progress import duration
 
     if json_out:
         whole = comparison_json(comparison)

@@ -56,7 +56,7 @@ def command(**given: Any) -> int:
 def _try_levers(path: Path, given: dict[str, Any]) -> "Sequence[Try]":
     from harness.cli._measuring import progress_for
     from harness.run.kinds.tries import try_levers
-    from harness.run.progress.base import say_line
+    from harness.run.progress import say_line
 
     silent = given["quiet"] or given["json"]
     return try_levers(
@@ -77,7 +77,7 @@ def _settings(given: dict[str, Any], flags: dict[str, str]) -> "ExplainSettings"
     """Of the cells that are asked for; of a run's a line says which these are."""
     from harness.report.words.choice import choice_words
     from harness.run.kinds.explain_settings import settings_asked
-    from harness.run.progress.base import say_line
+    from harness.run.progress import say_line
 
     keys = {key: value_from(key, text) for key, text in flags.items()}
     settings, choice = settings_asked(given["spec"], keys, given["results"])

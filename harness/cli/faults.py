@@ -59,7 +59,7 @@ def _dry_run(settings: Faults, json_out: bool) -> int:
     from harness.run.kinds.faults.run import estimate_s
     from harness.run.kinds.faults.scenarios import inapplicable, plan_jobs
     from harness.run.process.preflight import refuse_missing_code
-    from harness.run.progress.base import duration
+    from harness.run.progress import duration
 
     planned = plan_jobs(settings)
     refuse_missing_code(planned.cells, planned.sweep)

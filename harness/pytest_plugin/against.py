@@ -15,7 +15,7 @@ from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.process.worktrees import Repository
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 
 FLAG = "--gate-against"
 

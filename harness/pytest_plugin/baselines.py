@@ -20,7 +20,7 @@ from harness.pytest_plugin.rules import GateRules
 from harness.record.reading import Run, list_runs, load_manifest, load_run
 from harness.report.words.text import listed
 from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.spec.axes import OF_OWN_STEP
 from harness.spec.expand import Matrix
 from harness.spec.sweep import AXES, OF_STEP, PROVING, Sweep

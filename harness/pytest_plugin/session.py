@@ -17,7 +17,7 @@ from harness.pytest_plugin.telling import progress_lines, teller
 from harness.pytest_plugin.undecided import UndecidedGate
 from harness.report.export.base import refuse_place
 from harness.run.kinds.sides import Side
-from harness.run.progress.base import Progress, duration
+from harness.run.progress import Progress, duration
 from harness.spec.cell import cell_names
 from harness.visible import no_command, one_line, plural
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import Progress, Quiet, say_line
-from harness.run.progress.lines import PlainLines
+from harness.run.progress import PlainLines, Progress, Quiet, say_line
 from harness.visible import no_command
 
 Say = Callable[[str], None]
@@ -36,7 +35,7 @@ def progress_lines(config: pytest.Config, say: Say) -> Progress:
             if verbosity > 0 or record.status != "ok":
                 super().ended(record)
             else:
-                self.done += 1
+                Progress.ended(self, record)
 
         def _say(self, text: str) -> None:
             say(text)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harness.run import runner
 from harness.run.kinds import run_kinds
-from harness.run.progress.base import Listener
+from harness.run.progress import Listener
 
 
 def resume(name: str, path: Path, listener: Listener) -> None:

@@ -23,7 +23,7 @@ from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
-from harness.run.progress.base import Listener, say_line
+from harness.run.progress import Listener, say_line
 from harness.run.request import data_dir_of, engine_for, must_have_secrets
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single

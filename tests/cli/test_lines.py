@@ -8,7 +8,7 @@ import pytest
 from harness.cli._lines import GitHubGroups, VerdictLines
 from harness.cli._live import TerminalProgress
 from harness.cli._measuring import progress_for
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from tests.record.examples import failed_trial
 from tests.run.played import play
 from tests.synthetic import default_cells, failed, make_cell, make_run
@@ -52,6 +52,20 @@ def test_github_folds_each_block_and_marks_what_went_wrong_once() -> None:
     assert all(line.isprintable() for line in lines)
     inside = lines[lines.index(next(line for line in lines if line.startswith("::group::"))) + 1]
     assert inside.startswith("[1/")
+
+
+def test_github_hears_which_look_comes_as_a_pipe_does() -> None:
+    told = []
+    for listener in (VerdictLines, GitHubGroups):
+        out = io.StringIO()
+        lines = listener(out)
+        lines.started("run", 10, 60.0)
+        lines.look(2, 4, 8)
+        lines.block(5, 8, 2)
+        told.append(out.getvalue().splitlines()[-1])
+    said = "block 6 of 8 (look 2 of 4 after 8): 2 trials take turns, about "
+    assert [line.partition(said)[0] for line in told] == ["", "::group::"]
+    assert all(said in line and line.endswith(" s left") for line in told)
 
 
 @pytest.mark.parametrize("listener", [VerdictLines, GitHubGroups])

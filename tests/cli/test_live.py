@@ -12,8 +12,8 @@ import pyte
 import pytest
 from rich.console import Console, ConsoleDimensions
 
+from harness.analysis.estimates.noise_now import usual_noise
 from harness.cli import _live
-from harness.cli._expected import usual_noise
 from harness.cli._live import TerminalProgress
 from harness.record import RunStore
 from tests.comparisons import MIRRORED, as_run, stored
@@ -157,6 +157,27 @@ def test_an_unproved_cell_is_marked_and_is_nobodys_fastest() -> None:
     assert re.search(r"none ×1 b32 .* 100 %", screen)
 
 
+def test_cells_that_do_not_compete_are_not_held_against_one_another() -> None:
+    shapes = (("none", 1), ("mirrored", 2))
+    cells = [make_cell(*shape, model=model) for model in ("mlp", "resnet20") for shape in shapes]
+    screen, _ = watched(120, 40, "1 turn 9", make_run(cells, blocks=2, windows=6, faults=False))
+    rows = [line for line in screen.splitlines() if " 1/2 " in line]
+    assert [" 100 % " in line for line in rows] == [line.startswith("*") for line in rows]
+    assert sum(line.startswith("*") for line in rows) == 2
+
+
+def test_a_base_case_that_is_in_several_groups_of_a_block_has_as_many_trials_as_it_gets() -> None:
+    cells = [make_cell("none"), make_cell("mirrored", 2), make_cell("mirrored", 3)]
+    screen, _ = watched(120, 40, "3 ended", make_run(cells, blocks=2, groups=2, windows=6, faults=False))
+    assert re.search(r"none ×1 b32 +4/4 ", screen)
+    assert "3 of 3 cells done" in screen
+
+
+def test_a_figure_stays_from_the_end_of_its_trial_to_the_next_group() -> None:
+    screen, _ = watched(120, 40, "0 ended", make_run([make_cell("none"), make_cell("mirrored", 2)], faults=False))
+    assert len(re.findall(r"×[12] b32 +1/4 +[\d,]+ +ok", screen)) == 2
+
+
 def test_what_ended_badly_stays_above_and_the_table_goes() -> None:
     _, terminal = watched(100, 60, "over")
     left = terminal.scrolled + terminal.text
@@ -251,8 +272,8 @@ def test_an_earlier_run_on_this_machine_says_what_noise_to_expect(tmp_path: Any)
     terminal = Terminal(100, 30)
     progress = TerminalProgress(Console(file=terminal, force_terminal=True, width=100, height=30), tmp_path)
     progress.plan(new, [])
-    assert set(progress.screen.expected_noise) == {cell.cell_id for cell in cells}
-    assert all(0.01 < value < 0.04 for value in progress.screen.expected_noise.values())
+    assert set(progress.noises) == {cell.cell_id for cell in cells}
+    assert all(0.01 < value < 0.04 for value in progress.noises.values())
 
 
 def test_runs_that_cannot_be_listed_say_nothing_of_what_noise_to_expect_and_do_not_stop_a_sweep(tmp_path: Any) -> None:
@@ -261,7 +282,7 @@ def test_runs_that_cannot_be_listed_say_nothing_of_what_noise_to_expect_and_do_n
     terminal = Terminal(100, 30)
     progress = TerminalProgress(Console(file=terminal, force_terminal=True), tmp_path / "results")
     progress.plan(new, [])
-    assert progress.screen.expected_noise == {}
+    assert progress.noises == {}
 
 
 def test_a_wide_sweep_shows_the_cell_at_the_clock_even_where_rows_are_few() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.expand import Matrix

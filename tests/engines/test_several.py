@@ -22,7 +22,7 @@ from harness.report.tables.engines import differing_lines, engines_table, tells_
 from harness.report.tables.overlay import published
 from harness.report.terminal.run import run_text
 from harness.run.kinds.sweep import SweepRun
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.runner import resume_as
 from harness.spec.axes import ENGINE
 from tests.cli.real import only_run

@@ -23,7 +23,7 @@ from harness.run.kinds.measure import measure_matrix
 from harness.run.kinds.sides import Side
 from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.network import NetworkError
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.spec import Sweep
 from harness.spec.bases import base_of
 from harness.spec.cell import TrainingCell, trained

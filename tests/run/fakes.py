@@ -21,7 +21,7 @@ from harness.record import Checks, RunManifest, RunStore
 from harness.record.cluster import ClusterRecord
 from harness.record.trial import PhaseName, ZygoteRecord
 from harness.run.kinds.sweep import SweepRun, first_plan
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.runner import carry_out
 from harness.spec import Cell, Sweep
 from harness.spec.axes import ENGINE

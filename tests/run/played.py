@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 
 
 def unwatched(_: str) -> None:

@@ -16,7 +16,7 @@ from harness.record import Run, load_run
 from harness.run.kinds.ab import decide
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import Side
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.resume import resume
 from harness.spec import Cell, Sweep
 from tests.comparisons import FACTS

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from harness.record import Run, TrialRecord, load_run
 from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE
 from harness.spec.entry import Axis

@@ -13,7 +13,7 @@ from harness.protocol.messages import WindowTimes
 from harness.record import Executed, load_run
 from harness.record.proof import Proof
 from harness.record.trial import MEASURED, TraceRecord, TrialRecord
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.prove import cells, questions
 from harness.run.prove.acceptance import prove
 from harness.run.prove.questions import PAIRS, SHORTS, Answered

@@ -15,7 +15,7 @@ from harness.record import Run, load_run
 from harness.record.manifest import ValidationPlan
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.validate import ValidateSettings, validate
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.resume import resume
 from harness.spec import Cell, Sweep
 from harness.spec.bases import base_of

@@ -1,8 +1,21 @@
-"""How noisy the machine is at this moment: the scatter of a trial's windows, slow drift left out."""
+"""How noisy the machine is at this moment, and usually: the scatter of a trial's windows, slow drift left out."""
 
+import contextlib
 import itertools
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.record.kind import TRIALS_NAME
+from harness.record.manifest import RunManifest
+from harness.record.packed import records_file
+from harness.record.reading import list_runs, load_manifest, load_trials
+from harness.record.trial import TrialRecord
+
+MOST_BYTES = 50_000_000
+"""A file of records larger than this is not read for a figure on a screen."""
 
 
 def window_noise(seconds: Sequence[float]) -> float | None:
@@ -22,3 +35,35 @@ def window_noise(seconds: Sequence[float]) -> float | None:
 def pooled_noise(values: Sequence[float]) -> float | None:
     """Root mean square; None of nothing."""
     return math.sqrt(math.fsum(value * value for value in values) / len(values)) if values else None
+
+
+def noise_of(trials: Iterable[TrialRecord]) -> dict[str, float]:
+    """Scatter of a window by cell id, of the cells whose trials tell."""
+    noises: defaultdict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        if trial.measured and trial.windows is not None:
+            found = window_noise(trial.windows.seconds[trial.windows.measured_from :])
+            noises[trial.cell_id] += [found] if found is not None else []
+    return {cell_id: usual for cell_id, values in noises.items() if (usual := pooled_noise(values)) is not None}
+
+
+def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
+    """The same of the newest other sweep on the machine that has any of the cells.
+
+    Of what cannot be read nothing is said: no sweep ends for want of a figure on its screen.
+    """
+    wanted, machine = {cell.cell_id for cell in manifest.cells}, manifest.facts.get("machine.id")
+    with contextlib.suppress(HarnessError):
+        for row in reversed(list_runs(results)):
+            if row.problem is not None or row.run_id == manifest.run_id or machine is None:
+                continue
+            with contextlib.suppress(HarnessError, OSError):
+                file, earlier = records_file(row.path / TRIALS_NAME), load_manifest(row.path)
+                if earlier.facts.get("machine.id") != machine or earlier.what.kind.uncompared is not None:
+                    continue
+                if not wanted & {cell.cell_id for cell in earlier.cells} or file.stat().st_size > MOST_BYTES:
+                    continue
+                trials, _ = load_trials(file, earlier.run_id)
+                if noises := noise_of(trial for trial in trials if trial.cell_id in wanted):
+                    return noises
+    return {}

@@ -5,7 +5,7 @@ from typing import cast
 
 from harness.registry import registered
 from harness.run.kinds.base import LiveRun
-from harness.run.progress.base import Listener
+from harness.run.progress import Listener
 
 __all__ = ["LiveRun", "run_kinds"]
 

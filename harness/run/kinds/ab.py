@@ -31,7 +31,7 @@ from harness.run.kinds.sides import (
     with_versions,
 )
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
 from harness.spec.work import Cell
 

@@ -18,7 +18,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.process.hosts import note_hosts
 from harness.run.process.renewal import renew
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot

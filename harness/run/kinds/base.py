@@ -23,7 +23,7 @@ from harness.run.process.renewal import packages_of, renew
 from harness.run.process.scratch import mark_run, runs_beside
 from harness.run.process.sources import Sources
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import Listener, Progress
+from harness.run.progress import Listener, Progress
 from harness.run.request import data_dir_of, engine_for, request_for
 from harness.run.turns.live import LiveTrial
 from harness.spec.sweep import Sweep

@@ -32,7 +32,7 @@ from harness.record.store import RunStore
 from harness.record.trial import PATIENCE, is_given_up, is_hopeless
 from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.request import engine_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.axes import TABLE

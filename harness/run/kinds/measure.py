@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.record.manifest import LeftOutRecord
 from harness.record.reading import Run, load_run
 from harness.run.kinds.sweep import SweepRun, first_plan
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.request import asked_matrix, engine_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.bases import bases_of

@@ -17,7 +17,7 @@ from harness.run.data import data_key, unavailable
 from harness.run.kinds.base import Arm, TrialRun, must_import_in_trials
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.run.request import engine_for
 from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules

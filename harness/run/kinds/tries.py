@@ -21,7 +21,7 @@ from harness.run.kinds import explain
 from harness.run.kinds.ab import AbRun, decide_as_planned, planned_decision
 from harness.run.kinds.decision import settings_for
 from harness.run.kinds.sides import Side, sides_of
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.request import engine_for
 from harness.spec.recipe import flag_of, keys_of, settings_of
 from harness.spec.settings import SETTINGS

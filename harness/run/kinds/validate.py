@@ -31,7 +31,7 @@ from harness.run.kinds.sides import revision_zygote
 from harness.run.process.engines import python_for
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import Progress, Quiet
+from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep

@@ -25,7 +25,7 @@ from harness.record.trial import ZygoteRecord
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
 from harness.run.process.startup import Startup
-from harness.run.progress.base import say_line
+from harness.run.progress import say_line
 from harness.trial.engines import DEFAULT, engine_of
 
 START_LIMIT_S = 180.0

@@ -12,7 +12,7 @@ from harness.record.reading import Run, load_run
 from harness.run.doctor import Finding, examine_hosts, try_devices
 from harness.run.launchers import launchers
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.run.prove import cells, questions
 from harness.run.prove.launched import launched
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY

@@ -8,7 +8,7 @@ from harness.record.proof import Proof, ProofResult, Subject
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.run.kinds.measure import measure_matrix
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, DeviceTraits
 from harness.spec.expand import Matrix, expand

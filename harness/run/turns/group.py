@@ -11,7 +11,7 @@ from harness.environment import available_memory_bytes, free_descriptors
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
 from harness.run.process.zygote import SLICE_S
-from harness.run.progress.base import Progress
+from harness.run.progress import Progress
 from harness.run.turns.cards import CardWatch
 from harness.run.turns.live import Ended, LiveTrial
 from harness.run.turns.room import CardRoom

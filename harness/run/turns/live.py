@@ -17,7 +17,7 @@ from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
 from harness.run.process.stacks import at_data, last_words, settled
 from harness.run.process.zygote import SLICE_S, Zygote
-from harness.run.progress.base import say_line
+from harness.run.progress import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
 from harness.spec.work import Cell
 from harness.visible import masked

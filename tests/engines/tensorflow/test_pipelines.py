@@ -13,7 +13,7 @@ from harness.engines.tensorflow.pipelines import Batches
 from harness.record import TrialRecord, load_run, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure, measure_matrix
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.spec import sweep_from
 from harness.spec.expand import Matrix
 from harness.spec.pipeline import CUTS, PipelineCell

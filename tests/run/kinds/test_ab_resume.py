@@ -14,7 +14,7 @@ from harness.errors import Interrupted, UsageError
 from harness.record import Run, RunStore, TrialRecord
 from harness.record.manifest import PlanRecord
 from harness.run.kinds.decision import AbSettings
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.resume import resume
 from tests.comparisons import FACTS
 from tests.record.examples import manifest

@@ -14,7 +14,7 @@ from harness.record.trial import Plant
 from harness.run.interrupts import Interrupts
 from harness.run.kinds.arms import ArmBlocks, start_order
 from harness.run.kinds.base import Arm
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.request import request_for
 from harness.run.turns import group as turns
 from harness.spec import Sweep
@@ -28,19 +28,6 @@ AGAINST_A = [("a", "again"), ("a", "c"), ("a", "d")]
 TWO_PAIRS = [("a", "again"), ("c", "d")]
 
 
-class Counting(Quiet):
-    """Counts trials as the progress lines do."""
-
-    def __init__(self) -> None:
-        self.more_trials = self.done = 0
-
-    def more(self, trials: int) -> None:
-        self.more_trials += trials
-
-    def ended(self, record: TrialRecord) -> None:
-        self.done += 1
-
-
 class Arms:
     """Arms of one cell, a fake zygote each, in a run of their own."""
 
@@ -52,7 +39,7 @@ class Arms:
         of: TrainingCell = TWO,
     ) -> None:
         self.diary: list[tuple[str, str]] = []
-        self.counting = Counting()
+        self.counting = Quiet()
         self.zygotes = {
             name: FakeZygote(folder / name, (plays or {}).get(name, lambda _: Play()), name, self.diary)
             for name in names
@@ -129,8 +116,8 @@ def test_pairs_that_memory_parted_run_again_together(
         assert arms.blocks.complete(block, pairs)
         assert room < 4 or len(groups(ended)) == 1
         assert max(map(len, groups(ended))) <= room
-    assert arms.counting.done == 4 * 4 + arms.counting.more_trials
-    assert (room < 4) == (arms.counting.more_trials > 0)
+    assert arms.counting.done == 4 * 4 + arms.counting.total
+    assert (room < 4) == (arms.counting.total > 0)
 
 
 def test_an_arm_that_dies_is_not_tried_again_in_its_block(tmp_path: Path) -> None:

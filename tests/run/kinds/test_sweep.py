@@ -11,11 +11,12 @@ from harness.errors import UsageError
 from harness.protocol.messages import Outcome, Report, Request
 from harness.record import RunStore, TrialRecord, load_run
 from harness.run.launchers import launchers
+from harness.run.progress import Quiet
 from harness.run.request import request_for
 from harness.spec import sweep_from
 from tests.record.examples import cell
 from tests.run.fakes import Actor, Bench, Play, Plays, all_play, only
-from tests.run.swept import BASE, CELLS, THREE, TWO, Listening
+from tests.run.swept import BASE, CELLS, THREE, TWO
 
 OUT_OF_MEMORY = Outcome(status="out_of_memory", reason="ResourceExhaustedError: OOM")
 
@@ -53,7 +54,7 @@ def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(tmp_path: P
         if actor.attempt == 1:
             actor.say("out_of_memory", "ResourceExhaustedError: OOM")
 
-    listening = Listening()
+    listening = Quiet()
     run = Bench(tmp_path, CELLS, only(TWO, Play("pilot", fail_in_company)), progress=listening).start()
     first, again = [record for record in run.trials if record.cell == TWO]
     assert (first.status, first.attempt, first.interleaving) == ("out_of_memory", 1, "turns")
@@ -73,7 +74,7 @@ def test_a_trial_that_runs_out_of_memory_alone_is_left_at_that(tmp_path: Path) -
 
 def test_a_cell_that_ran_out_of_memory_alone_is_not_tried_alone_again(tmp_path: Path) -> None:
     sick = only(TWO, Play("pilot", lambda actor: actor.say("out_of_memory", "OOM")))
-    listening = Listening()
+    listening = Quiet()
     run = Bench(tmp_path, CELLS, sick, sweep={"trials": 3}, progress=listening).start()
     tries = [(record.block, record.attempt) for record in run.trials if record.cell == TWO]
     assert tries == [(0, 1), (0, 2), (1, 1), (2, 1)]
@@ -91,7 +92,7 @@ def test_a_cell_whose_group_has_only_it_left_is_not_tried_alone_again(
             Play("build", lambda actor: actor.say(ends[request.cell], "no room")) if request.task == "trial" else Play()
         )
 
-    listening = Listening()
+    listening = Quiet()
     run = Bench(tmp_path, CELLS, plays, sweep={"trials": 2}, progress=listening).start()
     tries = [(record.block, record.attempt) for record in run.trials if record.cell == TWO]
     assert tries == [(0, 1), (1, 1)]
@@ -129,7 +130,7 @@ def test_data_that_nobody_knows_are_bad_usage_and_nothing_is_kept(tmp_path: Path
 
 def test_what_is_unsupported_is_not_tried_in_later_blocks(tmp_path: Path) -> None:
     refuse = Play("build", lambda actor: actor.say("unsupported", "no GPU here"))
-    listening = Listening()
+    listening = Quiet()
     bench = Bench(tmp_path, CELLS, only(TWO, refuse), sweep={"trials": 3}, progress=listening)
     run = bench.start()
     assert statuses(run.trials, TWO) == ["unsupported"]
@@ -153,7 +154,7 @@ def refused_for_now(times: int) -> Play:
 
 
 def test_what_is_refused_for_a_reason_that_may_pass_is_tried_in_later_blocks(tmp_path: Path) -> None:
-    listening = Listening()
+    listening = Quiet()
     run = Bench(tmp_path, CELLS, only(TWO, refused_for_now(1)), sweep={"trials": 3}, progress=listening).start()
     assert statuses(run.trials, TWO) == ["unsupported", "ok", "ok"]
     assert [record.may_pass for record in run.trials if record.cell == TWO] == [True, False, False]
@@ -234,7 +235,7 @@ def test_cells_whose_data_cannot_be_prepared_are_unsupported_and_no_trial_is_sta
         return Play(happens=lambda actor: actor.say("unsupported", "no room")) if fails else Play()
 
     other = cell(data="synthetic")
-    listening = Listening()
+    listening = Quiet()
     bench = Bench(tmp_path, [*CELLS, other], plays, sweep={"trials": 2}, progress=listening)
     run = bench.start()
     assert bench.zygote.trials() == [other.cell_id] * 2

@@ -8,11 +8,12 @@ import pytest
 from harness.analysis.summary import summarise
 from harness.record import load_run
 from harness.report.words.brief import brief_lines
+from harness.run.progress import Quiet
 from tests.run.fakes import Bench
-from tests.run.swept import CELLS, Listening
+from tests.run.swept import CELLS
 
 
-class SlowBlocks(Listening):
+class SlowBlocks(Quiet):
     """The clock of a machine on which each block takes ten seconds."""
 
     def __init__(self) -> None:

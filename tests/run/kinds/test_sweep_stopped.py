@@ -17,7 +17,7 @@ from harness.record import RunManifest, RunStore, TrialRecord, load_run
 from harness.run.kinds.measure import measure_asked
 from harness.run.kinds.sweep import SweepRun
 from harness.run.process.scratch import RUN
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.resume import resume
 from harness.spec.axes import ENGINE
 from harness.spec.sweep import sweep_from

@@ -16,7 +16,7 @@ from harness.record import RunStore
 from harness.record.trial import Plant
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.validate import REVISIONS_EVERY, ValidateSettings, ValidationRun, equal_revision
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.spec import Sweep
 from tests.record.examples import cell, manifest
 from tests.run.benches import press_ctrl_c

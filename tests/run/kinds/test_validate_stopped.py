@@ -15,7 +15,7 @@ from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record import Run, RunStore
 from harness.record.validation import load_validation
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.resume import resume
 from harness.trial.delay import PLACEBO
 from tests.record.examples import cell, manifest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.record import TrialRecord
 from harness.run.interrupts import Interrupts
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.request import request_for
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot

@@ -12,7 +12,7 @@ from harness.environment.cards import CardMemory, CardReading
 from harness.protocol.messages import WindowTimes
 from harness.record import load_run
 from harness.record.trial import Resources
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.turns import cards as module
 from harness.run.turns.cards import CardWatch, CardWindow, watch_of
 from harness.run.turns.figures import Taken, gpus_of

@@ -7,7 +7,7 @@ import pytest
 
 from harness.protocol.messages import Outcome
 from harness.record import load_run
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.turns import group as turns
 from harness.run.turns import live
 from harness.spec import Cell
@@ -272,6 +272,7 @@ class Hearing(Quiet):
     """Keeps the phases that it is told of."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.phases: dict[str, list[str]] = {}
 
     def phase(self, cell: Cell, phase: str) -> None:

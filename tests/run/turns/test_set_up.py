@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.protocol.messages import Report, Request, TraceRequest
-from harness.run.progress.base import Quiet
+from harness.run.progress import Quiet
 from harness.run.turns import group as turns
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial

@@ -1,11 +1,10 @@
 """What a run of faults tells while it runs: a line a job."""
 
 import sys
-import time
 from typing import TextIO
 
 from harness.record.faults import FaultRecord
-from harness.run.progress.base import duration, say_line
+from harness.run.progress import Progress, duration, say_line
 
 
 class FaultLines:
@@ -14,19 +13,17 @@ class FaultLines:
     def __init__(self, quiet: bool = False, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
         self._quiet = quiet
-        self._done = self._jobs = 0
-        self._began = time.monotonic()
+        self._count = Progress()
 
     def started(self, run_id: str, jobs: int, estimate_s: float) -> None:
         """Name the run."""
-        self._jobs, self._began = jobs, time.monotonic()
+        self._count.started(run_id, jobs, estimate_s)
         self._say(f"run {run_id}: {jobs} jobs, about {duration(estimate_s)}")
 
     def ended(self, record: FaultRecord) -> None:
         """How a job ended."""
-        self._done += 1
-        each = (time.monotonic() - self._began) / self._done
-        place = f"[{self._done}/{self._jobs}, {duration(each * (self._jobs - self._done))} left]"
+        self._count.done += 1
+        place = f"[{self._count.done}/{self._count.total}, {self._count.left()}]"
         self._say(f"{place} {record.scenario}: {words_of(record)}")
 
     def finished(self) -> None:

@@ -13,7 +13,7 @@ from harness.record.manifest import ExtensionPlan, PlanRecord
 from harness.record.store import RunStore
 from harness.run.kinds.base import LiveRun
 from harness.run.process.zygote import Zygote
-from harness.run.progress.base import say_line
+from harness.run.progress import say_line
 from harness.run.runner import begin, new_manifest
 from harness.spec.sweep import Sweep
 

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from harness.cli._live import TerminalProgress
-from harness.run.progress.base import duration
-from harness.run.progress.eta import Timed
-from harness.run.progress.lines import PlainLines
+from harness.run.kinds.faults.progress import FaultLines
+from harness.run.progress import PlainLines, Progress, duration
+from tests.faulted import job
 from tests.record.examples import cell, failed_trial, trial
 
 
@@ -27,7 +27,7 @@ def clock() -> FakeClock:
 
 
 def test_at_first_the_time_left_is_the_estimate(clock: FakeClock) -> None:
-    eta = Timed(clock)
+    eta = Progress(clock)
     eta.started("run", 10, 60.0)
     assert eta.left_s() == 60.0
     clock.now += 20
@@ -35,14 +35,14 @@ def test_at_first_the_time_left_is_the_estimate(clock: FakeClock) -> None:
 
 
 def test_an_estimate_that_was_too_short_leaves_nothing_not_less(clock: FakeClock) -> None:
-    eta = Timed(clock)
+    eta = Progress(clock)
     eta.started("run", 10, 60.0)
     clock.now += 90
     assert eta.left_s() == 0.0
 
 
 def test_once_a_fifth_is_done_the_measured_pace_counts(clock: FakeClock) -> None:
-    eta = Timed(clock)
+    eta = Progress(clock)
     eta.started("run", 10, 60.0)
     clock.now += 20
     eta.done = 1
@@ -54,7 +54,7 @@ def test_once_a_fifth_is_done_the_measured_pace_counts(clock: FakeClock) -> None
 
 
 def test_trials_that_are_run_again_never_make_the_time_left_negative(clock: FakeClock) -> None:
-    eta = Timed(clock)
+    eta = Progress(clock)
     eta.started("run", 2, 60.0)
     clock.now += 10
     eta.done = 3
@@ -173,10 +173,23 @@ def test_the_lines_of_a_decision_say_which_look_comes_and_which_side_a_trial_was
     assert "block 1 of 5 (round 2 of 60, look 1 of 3 after 5): 3 trials take turns" in out.getvalue()
 
 
+def test_a_run_of_faults_says_the_time_left_as_every_run_does(
+    monkeypatch: pytest.MonkeyPatch, clock: FakeClock
+) -> None:
+    monkeypatch.setattr("harness.run.kinds.faults.progress.Progress", lambda: Progress(clock))
+    out = io.StringIO()
+    lines = FaultLines(out=out)
+    lines.started("run", 6, 60.0)
+    for clock.now in (110.0, 140.0):
+        lines.ended(job("multi_worker_mirrored", "kill_worker", 0))
+    told = [line.partition("]")[0] for line in out.getvalue().splitlines()[1:]]
+    assert told == ["[1/6, about 50 s left", "[2/6, about 1 min 20 s left"]
+
+
 def test_the_terminal_says_which_look_comes_and_which_side_is_at_the_clock() -> None:
     progress = TerminalProgress(Console(file=io.StringIO(), width=100, force_terminal=True))
     progress.look(1, 4, 5)
     progress.block(0, 5, 2)
-    assert progress.screen.block == "block 1/5 · look 1 of 4 after 5"
+    assert progress.in_block == "block 1/5 · look 1 of 4 after 5"
     progress.turn(cell(), "a")
-    assert progress.screen.now.startswith("at the clock · A, mirrored")
+    assert progress.now.startswith("at the clock · A, mirrored")

@@ -10,11 +10,11 @@ import pytest
 
 from harness.record import load_run
 from harness.record.manifest import RunManifest
-from harness.run.progress.eta import Timed
+from harness.run.progress import Progress
 from harness.spec.sweep import Sweep
 from tests.synthetic import make_cell, make_run
 
-GOALS = Path(__file__).parents[3] / "benchmarks" / "goals"
+GOALS = Path(__file__).parents[2] / "benchmarks" / "goals"
 SLOW, FAST = make_cell("mirrored", 2), make_cell("none")
 
 
@@ -51,13 +51,13 @@ def planned(**settings: int) -> RunManifest:
     return make_run([SLOW, FAST], blocks=1)[0].model_copy(update={"sweep": Sweep(**settings)})
 
 
-def set_up(eta: Timed, clock: FakeClock, seconds: float = 1.0) -> None:
+def set_up(eta: Progress, clock: FakeClock, seconds: float = 1.0) -> None:
     for cell in (SLOW, FAST):
         eta.phase(cell, "start")
         clock.now += seconds
 
 
-def rounds(eta: Timed, clock: FakeClock, count: int) -> None:
+def rounds(eta: Progress, clock: FakeClock, count: int) -> None:
     for number in range(count):
         eta.round(number, 10, 2)
         for cell, seconds in ((SLOW, 3.0), (FAST, 1.0)):
@@ -65,7 +65,7 @@ def rounds(eta: Timed, clock: FakeClock, count: int) -> None:
             eta.window(cell, seconds, 1)
 
 
-def leave(eta: Timed, clock: FakeClock) -> None:
+def leave(eta: Progress, clock: FakeClock) -> None:
     _, trials = make_run([SLOW, FAST], blocks=1, faults=False)
     for cell in (SLOW, FAST):
         eta.phase(cell, "exit")
@@ -79,9 +79,9 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def eta(clock: FakeClock) -> Timed:
+def eta(clock: FakeClock) -> Progress:
     """A first block of two cells is over: set-up 2 s, ten rounds of 4 s, exits 1 s."""
-    found = Timed(clock)
+    found = Progress(clock)
     found.plan(planned(windows=10, max_warmup=0), [])
     found.started("run", 6, 100.0)
     found.group([SLOW, FAST], [[SLOW, FAST], [SLOW, FAST]])
@@ -91,17 +91,17 @@ def eta(clock: FakeClock) -> Timed:
     return found
 
 
-def test_blocks_that_are_left_cost_what_the_first_did(eta: Timed) -> None:
+def test_blocks_that_are_left_cost_what_the_first_did(eta: Progress) -> None:
     eta.group([SLOW, FAST], [[SLOW, FAST]])
     assert eta.left_s() == pytest.approx(2 * 43)
 
 
-def test_a_block_of_fast_cells_costs_less(eta: Timed) -> None:
+def test_a_block_of_fast_cells_costs_less(eta: Progress) -> None:
     eta.group([FAST], [])
     assert eta.left_s() == pytest.approx(1 + 10 * 1 + 0.5)
 
 
-def test_it_runs_down_within_a_block(eta: Timed, clock: FakeClock) -> None:
+def test_it_runs_down_within_a_block(eta: Progress, clock: FakeClock) -> None:
     eta.group([SLOW, FAST], [])
     set_up(eta, clock)
     assert eta.left_s() == pytest.approx(41, abs=1.01)
@@ -109,7 +109,7 @@ def test_it_runs_down_within_a_block(eta: Timed, clock: FakeClock) -> None:
     assert eta.left_s() == pytest.approx(21)
 
 
-def test_a_machine_that_became_slower_is_believed_for_the_present_block(eta: Timed, clock: FakeClock) -> None:
+def test_a_machine_that_became_slower_is_believed_for_the_present_block(eta: Progress, clock: FakeClock) -> None:
     eta.group([SLOW, FAST], [])
     set_up(eta, clock)
     for number in range(5):
@@ -120,7 +120,7 @@ def test_a_machine_that_became_slower_is_believed_for_the_present_block(eta: Tim
 
 
 def test_rounds_of_warm_up_are_counted_from_the_beginning(clock: FakeClock) -> None:
-    eta = Timed(clock)
+    eta = Progress(clock)
     eta.plan(planned(windows=10, max_warmup=4), [])
     eta.started("run", 2, 100.0)
     eta.group([SLOW, FAST], [])
@@ -135,7 +135,7 @@ def test_rounds_of_warm_up_are_counted_from_the_beginning(clock: FakeClock) -> N
 def test_a_cell_that_never_takes_a_window_costs_its_set_up_only(clock: FakeClock) -> None:
     manifest, trials = make_run([SLOW, make_cell("mirrored", 2, op="nccl")], blocks=1)
     broken = next(trial for trial in trials if trial.status == "unsupported")
-    eta = Timed(clock)
+    eta = Progress(clock)
     eta.plan(manifest, [])
     eta.started("run", 4, 100.0)
     eta.group([broken.cell, FAST], [])
@@ -154,7 +154,7 @@ def test_a_cell_that_never_takes_a_window_costs_its_set_up_only(clock: FakeClock
 def test_a_resumed_run_knows_what_trials_took() -> None:
     clock = FakeClock()
     manifest, trials = make_run([SLOW, FAST], blocks=2, faults=False)
-    fresh, resumed = Timed(clock), Timed(clock)
+    fresh, resumed = Progress(clock), Progress(clock)
     for eta, earlier in ((fresh, []), (resumed, trials)):
         eta.plan(manifest, earlier)
         eta.started("run", 2, 100.0)
