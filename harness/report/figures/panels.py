@@ -183,7 +183,7 @@ def _draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
     colour, marker, dash = look
     xs = [point.x for point in curve.points]
     values = [point.interval.value for point in curve.points]
-    axes.plot(xs, values, color=colour, marker=marker, linestyle=dash)  # type: ignore[arg-type]
+    axes.plot(xs, values, color=colour, marker=marker, linestyle=dash)
     hollow = [point for point in curve.points if point.hollow]
     if hollow:
         at = [point.x for point in hollow], [point.interval.value for point in hollow]
