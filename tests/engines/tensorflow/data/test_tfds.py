@@ -11,6 +11,7 @@ import requests
 
 from harness.engines.tensorflow.data import DataInfo, load_source, tfds
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.store import import_tfds
 from harness.engines.tensorflow.data_for_model import workload_for
 from harness.errors import HarnessError, UsageError
 
@@ -101,14 +102,14 @@ def test_what_no_model_takes_is_refused_with_what_to_do_before_anything_is_downl
 
 def prepared(folder: Path, features: dict[str, Any], keys: Any, examples: list[dict[str, Any]]) -> None:
     """A data set called `made` of these features and supervised keys in `folder`."""
-    import tensorflow_datasets
+    package = import_tfds()
 
-    class Builder(tensorflow_datasets.core.GeneratorBasedBuilder, skip_registration=True):
+    class Builder(package.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[name-defined,call-arg,misc]
         name = "made"
-        VERSION = tensorflow_datasets.core.Version("1.0.0")
+        VERSION = package.core.Version("1.0.0")
 
         def _info(self) -> Any:
-            described = tensorflow_datasets.features.FeaturesDict(features)
+            described = package.features.FeaturesDict(features)
             return self.dataset_info_from_configs(features=described, supervised_keys=keys, disable_shuffling=True)
 
         def _split_generators(self, _: Any) -> Any:
@@ -121,9 +122,8 @@ def prepared(folder: Path, features: dict[str, Any], keys: Any, examples: list[d
 
 
 def test_an_input_and_a_target_of_numbers_are_as_those_of_the_users_own(tmp_path: Path) -> None:
-    from tensorflow_datasets.features import ClassLabel, Tensor
-
-    features = {"row": Tensor(shape=(3,), dtype=np.float32), "label": ClassLabel(num_classes=2)}
+    of = import_tfds().features
+    features = {"row": of.Tensor(shape=(3,), dtype=np.float32), "label": of.ClassLabel(num_classes=2)}
     prepared(tmp_path, features, ("row", "label"), [{"row": [k, k, k], "label": k % 2} for k in range(8)])
     source = load_source("tfds:made")
     assert source.gives == "anything"
@@ -137,9 +137,9 @@ def test_an_input_and_a_target_of_numbers_are_as_those_of_the_users_own(tmp_path
 
 
 def test_several_inputs_keep_their_names_and_weights_are_weights(tmp_path: Path) -> None:
-    from tensorflow_datasets.features import Scalar, Tensor
-
-    features = {"user": Scalar(np.int64), "some": Tensor(shape=(None,), dtype=np.float32), "weight": Scalar(np.float32)}
+    of = import_tfds().features
+    some = of.Tensor(shape=(None,), dtype=np.float32)
+    features = {"user": of.Scalar(np.int64), "some": some, "weight": of.Scalar(np.float32)}
     examples = [{"user": k, "some": [1.0] * (k % 3), "weight": k / 2} for k in range(8)]
     prepared(tmp_path, features, ({"user": "user", "some": "some"}, "user", "weight"), examples)
     source = load_source("tfds:made")
