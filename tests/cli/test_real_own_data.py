@@ -377,7 +377,7 @@ def test_a_function_whose_tenth_batch_never_comes_is_a_timeout_with_its_phase(fo
         assert trial.phase in ("warmup", "windows")
         assert re.search(
             r"^no sign of life within 20 s during .*: "
-            r"the data function 'own_table:tenth_hangs' does not come back from <lambda> \(own_table\.py:\d+\)$",
+            r"the data function 'own_table:tenth_hangs' does not come back from read \(own_table\.py:\d+\)$",
             trial.reason or "",
         )
 
