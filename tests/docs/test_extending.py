@@ -218,7 +218,8 @@ def in_copy(copy: Path, *arguments: str) -> str:
 
 
 def test_the_added_axis_passes_the_test_of_the_table(with_axis: Path) -> None:
-    said = in_copy(with_axis, "-m", "pytest", "tests/spec/test_axes.py", "-k", "examples", "-p", "no:cacheprovider")
+    tests = ("tests/spec/test_axes.py", "tests/analysis/test_levers.py")
+    said = in_copy(with_axis, "-m", "pytest", *tests, "-k", "examples", "-p", "no:cacheprovider")
     assert "passed" in said
 
 
