@@ -10,6 +10,7 @@ import pytest
 import harness
 from harness.errors import UsageError
 from harness.registry import load_attribute, registered
+from harness.report.figures import looks
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.trial.engines import catalogue_of
 
@@ -29,6 +30,7 @@ def test_a_strategy_is_named_where_it_is_and_in_the_tables_of_keys_and_traits_sa
     assert USUAL_STRATEGY in names
     root = Path(harness.__file__).parent
     tables = [root / "engines", root / "trial" / "same_work", root / "spec" / "axes.py", root / "spec" / "faults.py"]
+    tables += [root / "report" / "figures" / "looks.py"]
     named = {
         f"{file.relative_to(root)}: {node.value}"
         for file in root.rglob("*.py")
@@ -37,6 +39,11 @@ def test_a_strategy_is_named_where_it_is_and_in_the_tables_of_keys_and_traits_sa
         if isinstance(node, ast.Constant) and node.value in names
     }
     assert named == set()
+
+
+def test_each_strategy_that_has_a_look_of_its_own_is_some_engines() -> None:
+    engines = [catalogue_of(name) for name in registered("harness.engines", "ENGINE")]
+    assert set(looks._PLACES) == {name for of in engines for name in of.strategies}
 
 
 def test_listing_every_name_imports_no_tensorflow() -> None:

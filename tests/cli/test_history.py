@@ -277,5 +277,8 @@ def test_show_says_what_was_measured_the_answer_and_each_cells_windows(
     assert "Measured 2026-11-01 01:00 UTC" in out
     assert "The answer\n  " in out
     assert max(map(len, out.splitlines())) <= width
-    assert any(set("▁▂▃▄▅▆▇█") & set(line) for line in out.splitlines() if "none" in line or "mirrored" in line)
+    windows = any(set("▁▂▃▄▅▆▇█") & set(line) for line in out.splitlines() if "none" in line or "mirrored" in line)
+    assert windows == (width >= 130)
+    assert windows != ("'windows': a terminal of" in " ".join(out.split())), "what there is no room for is told"
+    assert " – " in out, "and the intervals stay"
     assert "What failed" not in out

@@ -74,7 +74,7 @@ def test_the_kept_run_is_answered_in_six_rows_of_eighty_columns() -> None:
         "Whether distributing pays is undecided: 1.02× [0.980 – 1.06] no strategy on all 2 cores; "
         "about 15 trials a cell would decide it."
     )
-    assert lines[2] == "5 others tie with it; the simplest: no strategy on all 2 cores, batch 128."
+    assert lines[2] == "4 others tie with it; the simplest: no strategy on all 2 cores, batch 128."
 
 
 def test_a_throughput_that_is_not_known_is_told_with_how_to_know_it() -> None:
