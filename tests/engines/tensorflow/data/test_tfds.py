@@ -13,7 +13,11 @@ from harness.engines.tensorflow.data import DataInfo, load_source, tfds
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.store import import_tfds
 from harness.engines.tensorflow.data_for_model import workload_for
+from harness.engines.tensorflow.tasks import TASKS
 from harness.errors import HarnessError, UsageError
+from harness.protocol.channel import Channel
+from harness.protocol.messages import Request
+from tests.record.examples import cell
 
 
 class NoNetworkError(AssertionError):
@@ -209,3 +213,33 @@ def test_what_must_be_downloaded_by_hand_says_where_to_put_it(tmp_path: Path) ->
 def test_info_before_prepare_says_so(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"^data: 'tfds:mnist' is not prepared under"):
         load_source("tfds:mnist").info(tmp_path)
+
+
+PAIR = """
+import keras
+
+def of_a_pair():
+    inputs = [keras.Input((3,), name=name) for name in ("one", "other")]
+    return keras.Model(inputs, keras.layers.Dense(2)(keras.layers.Concatenate()(inputs)))
+"""
+
+
+def test_what_a_set_gives_a_model_of_ones_own_is_known_before_the_run_where_it_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = import_tfds().features
+    (tmp_path / "of_pairs.py").write_text(PAIR)
+    monkeypatch.syspath_prepend(tmp_path)
+    trained = cell(model="of_pairs:of_a_pair", data="tfds:made")
+    threads = {"intra_op_threads": 1, "inter_op_threads": 1}
+    request = Request(cell=trained, seed=1, data_dir=str(tmp_path), window_s=0.1, **threads)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert TASKS["preflight"](request, Channel(theirs)).status == "ok"
+        features = {"row": of.Tensor(shape=(3,), dtype=np.float32), "label": of.ClassLabel(num_classes=2)}
+        prepared(tmp_path, features, ("row", "label"), [{"row": [k, k, k], "label": k % 2} for k in range(8)])
+        tfds._folder.cache_clear()
+        told = TASKS["preflight"](request, Channel(theirs))
+    assert told.status == "crashed"
+    assert told.reason is not None
+    assert told.reason.startswith("data: 'tfds:made' gives inputs of the shape (3,) and the model takes {")
