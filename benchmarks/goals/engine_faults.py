@@ -150,8 +150,7 @@ def _tried(of: FaultyEngine) -> Iterator[Tried]:
 
 
 def by_fault(tried: Sequence[Tried]) -> list[tuple[str, ...]]:
-    """The table of `benchmarks/goals/README.md`: of each fault and engine the processes at which every loop's end was
-    as promised."""
+    """Of each fault and engine the processes at which every loop's end was as promised."""
     engines = list(dict.fromkeys(one.engine for one in tried))
     rows = [("fault", *engines)]
     for fault in dict.fromkeys(one.fault for one in tried):
