@@ -3,12 +3,10 @@
 And how a count or a figure is said.
 """
 
-import contextlib
 import json
 import math
 import re
 import reprlib
-import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,9 +23,10 @@ SECRET_NAME = re.compile(
 """What names a secret, in capitals."""
 HIDDEN = "(set)"
 """In place of one."""
-SHORTEST_SECRET = 6
-"""Characters."""
-_HARMLESS = re.compile(r"TOKENIZ|TOKENS|AUTHOR(?!I)|KEY_(?:DIM|SIZE)|NUM_KEYS")
+_HARMLESS = re.compile(
+    r"TOKENIZ|TOKENS|TOKEN_(?:ID|COUNT|DIM|LEN|EMBED|TYPE|LIMIT|BUDGET)|(?:PAD|EOS|BOS|UNK|MASK|CLS|SEP)_TOKEN"
+    r"|AUTHOR(?!I)|KEY_(?:DIM|SIZE|VALUE)|(?:SORT|RNG|NUM|N)_KEYS?"
+)
 """Parts of names that only look as if they named one."""
 _VARIABLE = re.compile(
     r"(?s)^((?:-+\w+=)?env\.(\w+)=)(.*)$|(?<![\w.-])(([A-Z][A-Z0-9_]*)=)('[^']*'|\"[^\"]*\"|[^\s,'\"]+)"
@@ -95,24 +94,6 @@ def words_without_secrets(words: Iterable[str]) -> list[str]:
         shown.append(HIDDEN if named and not word.startswith("-") else without_secrets(word))
         before = word
     return shown
-
-
-def lacks_secret(text: str) -> bool:
-    """Whether `text` is what `without_secrets` has made of another."""
-    stood_in = text.replace(HIDDEN, "x")
-    return HIDDEN in text and without_secrets(stood_in) != stood_in
-
-
-def masked(text: str, given: str) -> str:
-    """`text` without the values that `without_secrets` takes from `given`, wherever they stand; what is shorter than
-    `SHORTEST_SECRET` could be any word."""
-    for found in (one for pattern in (_VARIABLE, _ARGUMENT) for one in pattern.finditer(given)):
-        if _hidden(found) != found[0]:
-            value = found[found.lastindex or 0]
-            with contextlib.suppress(ValueError):  # it has a quote that is left open
-                value = "".join(shlex.split(value))
-            text = text.replace(value, HIDDEN) if len(value) >= SHORTEST_SECRET else text
-    return text
 
 
 def _hidden(found: "re.Match[str]") -> str:

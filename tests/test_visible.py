@@ -7,8 +7,6 @@ import pytest
 from harness.spec.work import OwnStepCell
 from harness.visible import (
     json_text,
-    lacks_secret,
-    masked,
     names_secret,
     no_command,
     without_secrets,
@@ -71,28 +69,19 @@ def test_a_secret_that_is_a_word_of_its_own_is_not_shown_either() -> None:
     assert words_without_secrets(shown) == shown
 
 
-@pytest.mark.parametrize(
-    ("given", "said", "shown"),
-    [
-        ("t.py --api-key hush-hush", "denied: hush-hush (key=hush-hush)", "denied: (set) (key=(set))"),
-        ("t.py --password='hush hush' --auth=x\\ yz123", "hush hush, x yz123", "(set), (set)"),
-        ("t.py HF_TOKEN=hushhush\\", "hushhush\\", "(set)"),
-        ("t.py --keys 4 --epochs 300000", "4 keys, 300000 epochs", "4 keys, 300000 epochs"),
-        ("", "nothing", "nothing"),
-    ],
-)
-def test_what_was_given_as_a_secret_is_in_nothing_that_is_said(given: str, said: str, shown: str) -> None:
-    assert masked(said, given) == shown
-
-
-def test_it_is_known_that_a_text_lacks_a_secret() -> None:
-    assert all(map(lacks_secret, ("train.py --api-key (set) --epochs 3", "--export=ALL,HF_TOKEN=(set)")))
-    assert not any(map(lacks_secret, ("train.py --epochs (set)", "train.py --api-key hush", "own:step", "")))
-
-
 def test_a_name_tells_a_secret_however_it_is_written() -> None:
     assert all(map(names_secret, ("HF_TOKEN", "--api-key", "AWS_SECRET_ACCESS_KEY", "password", "AUTHOR_TOKEN")))
-    assert not any(map(names_secret, ("keyboard", "monkey", "MAX_TOKENS", "author")))
+    harmless = (
+        "keyboard",
+        "monkey",
+        "MAX_TOKENS",
+        "author",
+        "--eos-token-id",
+        "--pad-token",
+        "--num-key-value-heads",
+        "--sort-key",
+    )
+    assert not any(map(names_secret, harmless))
 
 
 def test_a_cell_is_called_without_a_secret_and_is_the_cell_that_it_was() -> None:

@@ -125,6 +125,8 @@ class CellState:
         """A trial's end; one that would only be repeated has no other after it."""
         self.ended += 1
         self.state = record.status.replace("_", " ")
+        if not record.measured:
+            self.windows = []
         if record.status == "unsupported" and not record.may_pass:
             self.planned = self.ended
 

@@ -85,7 +85,7 @@ def command(
     from harness.run.request import data_dir_of
     from harness.spec import sweep_from
 
-    ways: list[Any] = list(dict.fromkeys(by.split(",")))
+    ways: list[Any] = list(dict.fromkeys(way.strip() for way in by.split(",")))
     names = [("--with", way, WAYS) for way in ways]
     for flag, given, known in (*names, ("--compression", compression, COMPRESSIONS)):
         if given not in known:

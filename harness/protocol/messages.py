@@ -143,8 +143,6 @@ class Request(Message):
     tpu: str = "local"
     """The TPU that TensorFlow is to connect to."""
     task: Literal["trial", "prepare", "probe", "preflight", "job", "limits"] = "trial"
-    step: str = ""
-    """A training step of the user's own as it is to be run: its cell has no secret of its arguments. Empty is none."""
     check: str = ""
     """A check of the user's own (`harness.trial.own_check`); empty is none."""
     job: JobOrder | None = None

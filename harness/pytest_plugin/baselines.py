@@ -183,14 +183,15 @@ def _measured(
     cells: Sequence[GateCell], name: str | None, rules: GateRules, changes: Mapping[str, int], progress: Progress
 ) -> dict[str, tuple[GateCell, Run | HarnessError]]:
     """What was measured of each cell, or why nothing was. Cells of the same settings share a run."""
-    groups: dict[str, tuple[Sweep, list[GateCell]]] = {}
+    groups: dict[str, list[GateCell]] = {}
     for cell in cells:
         named = {"name": name} if name is not None else {}
         of_cell = {axis: [] for axis in AXES - OF_OWN_STEP} | {key: Sweep.model_fields[key].default for key in OF_STEP}
         shared = cell.sweep.model_copy(update={**of_cell, **ALONE, **changes, **named})
-        groups.setdefault(shared.model_dump_json(), (shared, []))[1].append(cell)
+        groups.setdefault(shared.model_dump_json(), []).append(cell)
     taken: dict[str, tuple[GateCell, Run | HarnessError]] = {}
-    for shared, group in groups.values():
+    for text, group in groups.items():
+        shared = Sweep.model_validate_json(text)
         for cell, run in _run(group, shared, rules, progress):
             taken[cell.key] = cell, run
     return taken

@@ -13,7 +13,7 @@ from harness.spec.engines import each_engine, matrix_of, without_device
 from harness.spec.exclusions import must_have_fitted
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
-from harness.spec.work import Cell, OwnStepCell
+from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of
 
 
@@ -30,7 +30,6 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
         engine=engine_for(cell, sweep),
         seed=sweep.seed,
         data_dir=str(data_dir),
-        step=cell.given if isinstance(cell, OwnStepCell) else "",
         check=sweep.check,
         window_s=sweep.window,
         intra_op_threads=_intra_op_threads(cell, sweep),
@@ -43,18 +42,12 @@ def request_for(cell: Cell, sweep: Sweep, data_dir: Path, plant: Plant | None = 
             hosts=sweep.hosts,
             listen=sweep.listen,
             join_timeout_s=sweep.join_timeout,
-            slurm_args=sweep.given("slurm_args"),
+            slurm_args=sweep.slurm_args,
             engine_python=sweep.engine_python,
         ),
         isolate=sweep.isolate,
         plant=plant,
     )
-
-
-def must_have_secrets(sweep: Sweep, whose: str = "") -> None:
-    """UsageError where a run that is to be gone on with was given a secret among arguments, which no record has."""
-    for key in sweep.lacking:
-        raise UsageError(f"--resume: {whose}{key} was given what may be a secret and is not kept; begin a new run")
 
 
 def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:

@@ -24,7 +24,7 @@ from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
 from harness.run.progress import Listener, say_line
-from harness.run.request import data_dir_of, engine_for, must_have_secrets
+from harness.run.request import data_dir_of, engine_for
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
 from harness.spec.sweep import Sweep
@@ -102,7 +102,6 @@ def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -
     with RunStore.open_for_resume(path) as store:
         run = kind(store, listener)
         if not run.complete:
-            must_have_secrets(store.manifest.sweep)
             _check_machine(store.manifest)
             run.check()
             run.check_versions()

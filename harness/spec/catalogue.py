@@ -78,8 +78,6 @@ class DeviceTraits:
 
     name: str
     summary: str
-    on_processors: bool = False
-    """Whether it is the processors of a host, shared with what else runs there; else it is an accelerator."""
     live_trials: int | None = None
     """Trials that may be alive at once; None is as many as fit memory. Of 1 no more may be asked for."""
     cores: int | None = None
@@ -91,6 +89,8 @@ class DeviceTraits:
     hardware gives."""
     taken_by_import: bool = False
     """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
+    on_processors: bool = False
+    """Whether it is the processors of a host, shared with what else runs there; else it is an accelerator."""
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,7 @@ def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:
     for quantity in sweep.asked("quantity"):
         if "=" in quantity:
             raise UsageError(f"quantity: given {quoted(quantity)}; of a step of your own, amount says how much it does")
-        yield OwnStepCell.of(sweep.given("step"), sweep.amount, quantity or EXAMPLES.many)
+        yield OwnStepCell(step=sweep.step, amount=sweep.amount, quantity=quantity or EXAMPLES.many)
 
 
 def _counted(catalogue: Catalogue, point: Mapping[str, Any]) -> dict[str, Any]:

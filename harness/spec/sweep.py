@@ -8,10 +8,10 @@ import sys
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import annotated_types
-from pydantic import Field, PrivateAttr, create_model, field_validator
+from pydantic import Field, create_model, field_validator
 
 from harness.errors import UsageError
 from harness.files import read_whole
@@ -24,7 +24,7 @@ from harness.spec.entry import Asked, Spelling, closed_list
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.spec.reading import Spec, read_keys
 from harness.spec.settings import SETTINGS, Settings
-from harness.visible import HIDDEN, lacks_secret, quoted, without_secrets
+from harness.visible import quoted
 
 
 def _asked() -> dict[str, Asked]:
@@ -92,8 +92,6 @@ NOT_OF_EXPLAIN = tuple(key for key in OF_SWEEPS if key not in ("trials", "trace"
 """Those of them that `explain` leaves out of a spec that sweeps use too."""
 PROVING: dict[str, int] = {"trials": 1, "max_trials": 1, "windows": 5, "max_warmup": 0}
 """The settings of a run that proves cells and does not time them: enough for the whole correctness gate."""
-WITH_ARGUMENTS = ("step", "slurm_args")
-"""Keys whose value has arguments, among which may be secrets: no record is to have those."""
 OWN_FUNCTIONS = ("step", "check")
 """Keys whose value is a function of the user's own, or empty."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
@@ -116,26 +114,6 @@ class Sweep(Settings, _Lists):
         """The values that are asked for of an axis, by its key in a spec (AXES)."""
         values: list[Any] = getattr(self, axis)
         return values
-
-    _given: dict[str, str] = PrivateAttr(default_factory=dict)
-    """What was given where something of it is hidden, by key: in no record, and gone with this process."""
-
-    def given(self, key: str) -> Any:
-        """The value of a key with the secrets among its arguments."""
-        return self._given.get(key, getattr(self, key))
-
-    @property
-    def lacking(self) -> list[str]:
-        """The keys that were given with what could be a secret, which is not known: of a sweep from a record."""
-        return [key for key in WITH_ARGUMENTS if key not in self._given and lacks_secret(getattr(self, key))]
-
-    def without_secrets(self) -> Self:
-        """The same for records; only `given` has the secrets among arguments."""
-        given = {key: getattr(self, key) for key in WITH_ARGUMENTS}
-        shown = {key: without_secrets(text) for key, text in given.items()}
-        sweep = self.model_copy(update=shown)
-        sweep._given = {key: text for key, text in given.items() if text != shown[key]}
-        return sweep
 
     @field_validator("listen")
     @classmethod
@@ -237,12 +215,7 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
             re.fullmatch(OWN_PATTERN, path) or (key == "step" and is_script(path))
         ):
             script = ", or a script's path, which ends with .py, and its arguments" if key == "step" else ""
-            shown = quoted(without_secrets(path))
-            raise UsageError(f"{source}: {key}: given {shown}, expected package.module:function{script}")
-    if sweep.lacking:
-        raise UsageError(
-            f"{source}: {sweep.lacking[0]}: '{HIDDEN}' is what records have in place of a secret; give that"
-        )
+            raise UsageError(f"{source}: {key}: given {quoted(path)}, expected package.module:function{script}")
     if sweep.half_width and sweep.max_trials < sweep.trials:
         raise UsageError(f"{source}: max_trials: given {sweep.max_trials}, expected at least trials ({sweep.trials})")
     if sweep.window >= sweep.timeout:
@@ -258,7 +231,7 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
     check_product(source, {**counts, "trials": sweep.trials}, "trials", MOST_TRIALS)
     most = sweep.max_trials if sweep.half_width else sweep.trials
     check_records(source, math.prod(counts.values()) * most, sweep.max_warmup + sweep.windows)
-    return sweep.without_secrets()
+    return sweep
 
 
 def _counts(sweep: Sweep) -> dict[str, int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, PrivateAttr
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -322,21 +322,6 @@ class OwnStepCell(Cell):
     """How much of `quantity` one step does."""
     quantity: QuantityName = EXAMPLES.many
 
-    _given: str = PrivateAttr(default="")
-
-    @classmethod
-    def of(cls, given: str, amount: int, quantity: str) -> Self:
-        """The cell of a step as it was given; only `given` has the secrets among a script's arguments."""
-        cell = cls(step=without_secrets(given), amount=amount, quantity=quantity)
-        if cell.step != given:
-            cell._given = given
-        return cell
-
-    @property
-    def given(self) -> str:
-        """The step as it is to be run."""
-        return self._given or self.step
-
     EARLIER_LOOP: ClassVar[str] = "own"
     """What earlier records have in place of a tag: a training whose loop is this one."""
 
@@ -347,20 +332,20 @@ class OwnStepCell(Cell):
 
     @property
     def subject(self) -> str:
-        """The function that builds the step. No secret of a script's."""
-        return without_secrets(self.step)
+        """The function that builds the step."""
+        return self.step
 
     @property
     def label(self) -> str:
         """The function and the amount of a step; `b64` stays what it was for examples. No secret of a script's."""
         counted = f"b{self.amount}" if self.quantity == EXAMPLES.many else f"{self.amount} {self.quantity}"
-        return f"{self.subject} {counted}"
+        return f"{without_secrets(self.step)} {counted}"
 
     @property
     def full_name(self) -> str:
         """As earlier runs called it, so that the history of a step is one series."""
         said = f"batch={self.amount}" if self.quantity == EXAMPLES.many else f"{self.quantity}={self.amount}"
-        return f"{self.subject} on own, own: {self.label} optimizer=own {said}"
+        return f"{without_secrets(self.step)} on own, own: {self.label} optimizer=own {said}"
 
     @property
     def short_name(self) -> str:

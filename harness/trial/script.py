@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from harness.errors import UsageError
 from harness.registry import script_of
-from harness.visible import quoted, without_secrets
+from harness.visible import quoted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,7 +67,7 @@ class Script:
             if isinstance(end, SystemExit) and end.code:  # 2 is that of argparse, which has told why
                 how = f"ended with exit code {end.code}" if isinstance(end.code, int) else f"ended ({end.code})"
             expected = "expected one that calls a function that harness.mark_step marks"
-            raise UsageError(f"step: '{without_secrets(text)}' {how} before its first step; {expected}") from end
+            raise UsageError(f"step: '{text}' {how} before its first step; {expected}") from end
         self.eager_reference = getattr(self._marked, "eager_reference", True)
         self.check = getattr(self._marked, "check", None)
 

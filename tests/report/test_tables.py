@@ -130,6 +130,14 @@ def test_long_names_side_by_side_lose_what_all_share_and_nothing_that_tells_them
     assert names_apart(short, 20) == short, "there is room for them"
     engines = ["none ×1 b32 data_parallel keras", "distribution batch:1 b32 data_parallel keras", "none ×1 b32 jax"]
     assert names_apart(engines, 42) == [name.replace(" b32", "") for name in engines]
+    of_inputs = "prefetch 8 cache none parallel_calls 4 interleave 2 shards 4"
+    apart = names_apart([f"none ×1 b64 XLA 2 threads {of_inputs}", f"mirrored ×2 b64 XLA {of_inputs}"], 56)
+    assert apart == ["none ×1 2 threads", "mirrored ×2"]
+    caches = [
+        f"mirrored ×2 b64 XLA prefetch {n} cache {cache} parallel_calls {12 - n}"
+        for n, cache in ((8, "none"), (4, "file"))
+    ]
+    assert names_apart(caches, 40) == [name.replace("mirrored ×2 b64 XLA ", "") for name in caches]
     same = ["module.path:" + "x" * 60 + seed + "y" * 60 for seed in ("one", "two", "one")]
     assert len({shortened(name, 46) for name in same}) == 1
     first, second, third = names_apart(same, 46)

@@ -3,7 +3,9 @@
 from harness.spec import Catalogue, CrossDeviceOpTraits, DeviceTraits, StrategyTraits
 
 CATALOGUE = Catalogue(
-    devices={name: DeviceTraits(name, "", name == "virtual-cpu") for name in ("virtual-cpu", "gpu", "tpu")},
+    devices={
+        name: DeviceTraits(name, "", on_processors=name == "virtual-cpu") for name in ("virtual-cpu", "gpu", "tpu")
+    },
     strategies={
         "none": StrategyTraits("none", "", max_replicas=1),
         "one_device": StrategyTraits("one_device", "", max_replicas=1),

@@ -276,32 +276,6 @@ def test_a_text_that_no_path_and_no_argument_can_be_is_refused(key: str) -> None
     assert "expected a text without NUL characters" in error_of(**{key: "a\0b"})
 
 
-@pytest.mark.parametrize(
-    ("key", "text", "shown"),
-    [
-        ("slurm_args", "--time=30 --export=ALL,HF_TOKEN=hush", "--time=30 --export=ALL,HF_TOKEN=(set)"),
-        ("step", "train.py --password 'hush hush' --epochs 3", "train.py --password (set) --epochs 3"),
-    ],
-)
-def test_a_secret_among_arguments_is_kept_for_the_trials_and_written_nowhere(key: str, text: str, shown: str) -> None:
-    sweep = sweep_from({key: text}).model_copy(update={"trials": 3})
-    assert (getattr(sweep, key), sweep.given(key), sweep.lacking) == (shown, text, [])
-    assert "hush" not in f"{sweep.model_dump_json()} {sweep!r}"
-    assert Sweep.model_validate_json(sweep.model_dump_json()).lacking == [key]
-    with pytest.raises(
-        UsageError, match=rf"^spec: {key}: '\(set\)' is what records have in place of a secret; give that$"
-    ):
-        sweep_from({key: shown})
-    assert Sweep.model_validate({key: text}).given(key) == text, "as a record of an earlier version has it"
-
-
-def test_a_malformed_step_is_refused_without_the_secret_that_it_has() -> None:
-    with pytest.raises(
-        UsageError, match=r"step: given 'train --token \(set\)', expected package\.module:function, or a"
-    ):
-        sweep_from({"step": "train --token hush"})
-
-
 def test_a_spec_may_begin_with_the_mark_that_editors_put_before_utf_8(tmp_path: Path) -> None:
     spec = tmp_path / "marked.toml"
     spec.write_text('name = "größe"\n', encoding="utf-8-sig")

@@ -201,7 +201,7 @@ def _uncompiled(request: Request, steps: int, fault: str | None = None) -> OwnRe
     try:
         made = Optimizers()
         with PlantedGradients(fault) as planted:
-            step = build_step(request.step)
+            step = build_step(path)
             if not getattr(step, "eager_reference", True):
                 return OwnReference(reason="the step says eager_reference = False")
             losses = tuple(as_number(path, step()) for _ in range(steps))

@@ -60,7 +60,7 @@ class OwnStep(Attempt):
         let_memory_grow()
         keras.utils.set_random_seed(self._request.seed)
         self._optimizers = Optimizers()
-        self._step = build_step(self._request.step)
+        self._step = build_step(self._path)
         self._done = 0
         self._loss: Any = None
 

@@ -13,7 +13,16 @@ from harness.engines.tensorflow.data.base import DataInfo, Source, length_of, st
 from harness.engines.tensorflow.data.folder import FolderSource
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
-from harness.engines.tensorflow.structures import ALONE, PARTS, Weighted, by_place, called, from_places, only
+from harness.engines.tensorflow.structures import (
+    ALONE,
+    PARTS,
+    Weighted,
+    by_place,
+    called,
+    from_places,
+    only,
+    unweighted,
+)
 from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.files import replace_file, to_json
@@ -232,8 +241,10 @@ def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tu
     def encode(number: int, x: Any, y: Any) -> tuple[bytes, int]:
         if features.kind != "own" and features.only_input.encoding == "image" and not _may_be_image(x):
             raise refuse(number, "is no JPEG or PNG; mend or remove it")
-        if features.target is not None and features.classes and not 0 <= int(y) < features.classes:
-            raise refuse(number, f"is of class {y}, expected 0 to {features.classes - 1}")
+        label = unweighted(y)
+        one_number = isinstance(features.target, Feature) and not features.target.shape
+        if features.classes and one_number and not 0 <= int(label) < features.classes:
+            raise refuse(number, f"is of class {label}, expected 0 to {features.classes - 1}")
         held, size = {}, 0
         for key, part in _parts_of(x, y).items():
             values = by_place(part) if isinstance(part, dict | tuple) else {ALONE: part}

@@ -138,7 +138,7 @@ def _pipeline(request: Request, channel: Channel) -> Outcome:
 
 LOADED: dict[str, Callable[[Request, Callable[[], None]], object]] = {
     TRAINING: _load_training,
-    OWN_STEP: lambda request, _: build_step(request.step),
+    OWN_STEP: lambda request, _: build_step(request.cell.subject),
     COLLECTIVE: lambda request, _: build_op(collective_of(request.cell)),
     PIPELINE: _load_model,
     APPETITE: _load_model,

@@ -69,7 +69,7 @@ def ranking_table(
         ("trials", True, lambda cell: str(cell.measured.trials) if cell.measured else NOTHING),
     )
     ranking = work.ranking
-    if any(_joules(cell) != NOTHING for cell in ranking):
+    if with_joules(work):
         fields = (*fields, (f"J/{quantity.one}", True, _joules))
     of_limit = {rate.cell.cell_id: share(rate.share) for rate in rates if rate.share is not None}
     if any(cell.cell_id in of_limit for cell in ranking):
@@ -344,6 +344,11 @@ def _against_best(cell: CellSummary) -> str:
     if cell.place is None:
         return NOTHING
     return "100 %" if cell.place.against_best is None else share(cell.place.against_best)
+
+
+def with_joules(work: WorkloadSummary) -> bool:
+    """Whether GPUs counted what some cell took."""
+    return any(_joules(cell) != NOTHING for cell in work.ranking)
 
 
 def _joules(cell: CellSummary) -> str:

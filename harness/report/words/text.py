@@ -163,8 +163,7 @@ def names_apart(names: Sequence[str], limit: int) -> list[str]:
     lines = [one_line(name) for name in names]
     if max(map(len, lines), default=0) <= limit:
         return lines
-    shared = set.intersection(*(set(line.split()) for line in lines))
-    without = [" ".join(word for word in line.split() if word not in shared).strip(",") for line in lines]
+    without = [_own_words(line, lines) for line in lines]
     if len(lines) > 1 and all(without) and len(set(without)) == len(set(lines)):
         lines = without
     alike: defaultdict[str, set[str]] = defaultdict(set)
@@ -174,6 +173,26 @@ def names_apart(names: Sequence[str], limit: int) -> list[str]:
         line: short for of in alike.values() if len(of) > 1 for line, short in _without_ends(of, limit).items()
     }
     return [cut[line] for line in lines]
+
+
+def _own_words(line: str, lines: Sequence[str]) -> str:
+    """The line's words without those that all have. A key goes only with its value and a number only with what it is
+    of: words and numbers with the same neighbour in every line."""
+    words = ["", *line.split(), ""]
+    kept = []
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        key = word.islower() and word.replace("_", "").isalpha()
+        number = word.rstrip(",").isdecimal()
+        told = (before, word) if number else (word, after) if key else (word,)
+        if not all(_times(told, other) == 1 for other in lines):
+            kept.append(word)
+    return " ".join(kept).strip(",")
+
+
+def _times(told: tuple[str, ...], line: str) -> int:
+    """How often those words follow each other in a line; its end is one, too."""
+    words = ["", *line.split(), ""]
+    return sum(tuple(words[at : at + len(told)]) == told for at in range(len(words)))
 
 
 def _without_ends(lines: Collection[str], limit: int) -> dict[str, str]:

@@ -45,8 +45,7 @@ def given_for(side: str, texts: Sequence[str]) -> Given:
         name = _variable(flag, key, value) if is_variable else _key(flag, key.replace("-", "_"))
         value = value if is_variable else value.strip()
         if (earlier := given[is_variable].setdefault(name, value)) != value:
-            both = " and ".join(quoted(without_secrets(text)) for text in (earlier, value))
-            raise UsageError(f"{flag}: {key}: given {both}, expected one value")
+            raise UsageError(f"{flag}: {key}: given {quoted(earlier)} and {quoted(value)}, expected one value")
     refuse_what_is_of_the_comparison(given[False], flag)
     return Given(*given)
 
@@ -120,7 +119,7 @@ def check_turns(a: Sweep, b: Sweep) -> None:
 def differing(a: Sweep, b: Sweep) -> list[str]:
     """The keys that set two sides apart, in the order of the spec."""
     kept_out = {"name", *OF_THE_COMPARISON}
-    return [key for key in Sweep.model_fields if key not in kept_out and a.given(key) != b.given(key)]
+    return [key for key in Sweep.model_fields if key not in kept_out and getattr(a, key) != getattr(b, key)]
 
 
 def words_of(sweep: Sweep, keys: Sequence[str]) -> list[str]:

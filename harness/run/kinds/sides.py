@@ -24,12 +24,11 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
-from harness.run.request import must_have_secrets
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
 from harness.trial.engines import engine_of, software_of
-from harness.visible import HIDDEN, names_secret, without_secrets
+from harness.visible import HIDDEN, names_secret
 
 Letter = Literal["a", "b"]
 SIDE_NAMES: tuple[Letter, Letter] = ("a", "b")
@@ -137,9 +136,8 @@ def _asked(
 
 def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -> None:
     if given and not any(differences):
-        told = ", ".join(map(without_secrets, given))
         raise UsageError(
-            f"--a, --b: nothing sets the sides apart ({told}); leave both out to compare a side with itself"
+            f"--a, --b: nothing sets the sides apart ({', '.join(given)}); leave both out to compare a side with itself"
         )
 
 
@@ -302,7 +300,7 @@ def side_records(sides: Sequence[Side]) -> list[SideRecord]:
             name=side.name,
             label=side.label,
             cell_id=side.cell.cell_id,
-            settings={key: without_secrets(value) for key, value in side.settings.items()},
+            settings=dict(side.settings),
             python=side.python,
             revision=side.revision,
             commit=side.commit,
@@ -349,7 +347,6 @@ def _side_of(record: SideRecord, cell: Cell) -> Side:
         raise UsageError(
             f"--resume: side {record.name} was given env.{name}, which may be a secret and is not kept; begin a new run"
         )
-    must_have_secrets(record.sweep, f"side {record.name}: ")
     if record.commit is not None:
         Repository.around(Path.cwd(), f"--rev-{record.name}").commit(record.commit)
     return Side(

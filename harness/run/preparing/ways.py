@@ -87,9 +87,9 @@ def _settled(target: Path, taken: dict[RunBy, list[Features]]) -> Features:
     how = sorted(costs[cheapest], key=lambda one: one.wall_s)[(TURNS_EACH - 1) // 2]
     features = taken[cheapest][0].model_copy(update={"preparation": how.model_copy(update={"ways": ways})})
     with storage(target):
-        replace_file(target / FEATURES, to_json(features, indent=1))
         for shard in features.shards:
             (target / TRIED_IN / shard.file).replace(target / shard.file)
+        replace_file(target / FEATURES, to_json(features, indent=1))  # which says that all are there
     return features
 
 

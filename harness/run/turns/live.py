@@ -20,7 +20,6 @@ from harness.run.process.zygote import SLICE_S, Zygote
 from harness.run.progress import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
 from harness.spec.work import Cell
-from harness.visible import masked
 
 PROVE_EVERY_S = 60.0
 """At most so often an update is proved between two windows of a trial."""
@@ -316,8 +315,7 @@ class LiveTrial:
         self._end("timeout", ": ".join(filter(None, (reason, missing, data))))
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
-        self.status, self.reason = status, reason and masked(reason, self.request.step)
-        self.evidence = self.evidence and masked(self.evidence, self.request.step)
+        self.status, self.reason = status, reason
         self.child.release()
         raise Ended(status)
 

@@ -384,7 +384,7 @@ def test_before_a_step_is_built_each_gpus_memory_is_let_grow(
     monkeypatch.setattr(module, "set_threads", lambda _: told.append("threads"))
     monkeypatch.setattr(own_step, "run_own_reference", lambda *_: OwnReference(reason="not asked"))
     monkeypatch.setattr(module, "build_step", built)
-    request: Any = SimpleNamespace(plant=None, cell=OwnStepCell(step="mine:make"), step="mine:make", seed=1)
+    request: Any = SimpleNamespace(plant=None, cell=OwnStepCell(step="mine:make"), seed=1)
     if module is own_step:
         channel: Any = SimpleNamespace(send=lambda _: None)
         with pytest.raises(Built):

@@ -22,7 +22,6 @@ from harness.run.kinds.sides import (
     with_versions,
 )
 from harness.run.process.zygote import Zygote, ZygoteError
-from harness.run.request import request_for
 from tests.record.examples import manifest
 from tests.run.process.venvs import bare_venv, lend_packages
 from tests.run.repositories import Repo
@@ -348,21 +347,3 @@ def test_a_secret_is_in_no_record_and_a_run_that_would_need_it_is_not_gone_on_wi
     assert "given" not in kept.part(ComparisonRecord).model_dump_json()
     with pytest.raises(UsageError, match=r"side b was given env\.HF_TOKEN, which may be a secret and is not kept"):
         sides_of_record(kept)
-
-
-def test_a_secret_among_the_arguments_of_a_side_is_in_no_record_and_sets_the_sides_apart() -> None:
-    steps = [f"train.py --api-key hush-{number}" for number in (1, 2)]
-    sides = sides_of({}, *([f"step={step}"] for step in steps))
-    kept = run_of(sides)
-    assert [side.label for side in sides] == [
-        "step=train.py --api-key (set)",
-        "step=train.py --api-key (set), another value",
-    ]
-    assert [request_for(side.cell, side.sweep, Path()).step for side in sides] == steps
-    assert "hush" not in kept.model_dump_json()
-    with pytest.raises(
-        UsageError, match=r"^--resume: side a: step was given what may be a secret and is not kept; begin"
-    ):
-        sides_of_record(RunManifest.model_validate_json(kept.model_dump_json()))
-    with pytest.raises(UsageError, match=r"nothing sets the sides apart \(step=train.py --api-key \(set\), step="):
-        sides_of({}, *([f"step={steps[0]}"] for _ in range(2)))

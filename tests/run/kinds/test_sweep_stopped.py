@@ -1,7 +1,5 @@
 """A sweep that Ctrl-C or a full disk ends before its plan is done: what is kept, and what going on measures."""
 
-import contextlib
-import json
 import os
 import platform
 import signal
@@ -14,15 +12,11 @@ from harness.environment.software import package_versions
 from harness.errors import Interrupted, StorageError, UsageError
 from harness.protocol.messages import Request
 from harness.record import RunManifest, RunStore, TrialRecord, load_run
-from harness.run.kinds.measure import measure_asked
 from harness.run.kinds.sweep import SweepRun
-from harness.run.process.scratch import RUN
 from harness.run.progress import Quiet
 from harness.run.resume import resume
-from harness.spec.axes import ENGINE
-from harness.spec.sweep import sweep_from
 from tests.record.examples import cell
-from tests.run.fakes import Actor, Bench, FakeZygote, Play, all_play, only
+from tests.run.fakes import Actor, Bench, Play, all_play, only
 from tests.run.swept import BASE, CELLS, THREE, TWO
 
 
@@ -232,47 +226,3 @@ def test_a_source_that_is_changed_during_a_run_is_a_warning_of_the_run(
     )
     assert load_run(bench.path).manifest.machine.warnings == ["w", said]
     assert capsys.readouterr().err == f"harness: {said}\n"
-
-
-@pytest.mark.parametrize(("launcher", "here"), [("local", True), ("attach", False)])
-def test_only_a_run_that_measures_here_is_known_to_others_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, here: bool
-) -> None:
-    looked: list[str] = []
-
-    def look(run_id: str) -> dict[str, str]:
-        looked.append(run_id)
-        return {}
-
-    monkeypatch.setattr("harness.run.kinds.base.runs_beside", look)
-    bench = Bench(tmp_path, CELLS, sweep={"launcher": launcher})
-    with RunStore.create(tmp_path / "results", bench.manifest()) as store:
-        run = SweepRun(store, Quiet())
-        run.zygotes = {ENGINE: bench.zygote}  # type: ignore[dict-item]
-        run.begin_to_measure()
-    assert (tmp_path / RUN).exists() == bool(looked) == here
-
-
-def test_a_secret_among_a_scripts_arguments_is_in_no_file_of_a_run_and_what_would_need_it_is_not_gone_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text("")
-    given = "train.py --api-key hush-hush --epochs 3"
-    denied = Play(2, lambda actor: actor.say("crashed", "denied: hush-hush"))
-    zygote = FakeZygote(tmp_path / "scratch", all_play(denied))
-    monkeypatch.setattr("harness.run.kinds.base.Zygote", lambda *_, **__: contextlib.nullcontext(zygote))
-    asked = {"step": given, "trials": 2, "windows": 5, "max_warmup": 0, "timeout": 5.0, "window": 0.01}
-    sweep = sweep_from({**asked, "data_dir": str(tmp_path / "data")})
-    path = measure_asked(sweep, tmp_path / "results", ["harness", "sweep", "--step", given], Quiet())
-    assert {request.step for request in zygote.spawned} == {given}
-    assert {(t.reason, t.cell.subject) for t in load_run(path).trials} == {
-        ("denied: (set)", "train.py --api-key (set) --epochs 3")
-    }
-    assert not [file for file in path.rglob("*") if file.is_file() and b"hush" in file.read_bytes()]
-    trials = path / "trials.jsonl"
-    trials.write_text(trials.read_text().splitlines()[0] + "\n")
-    manifest = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
-    with pytest.raises(UsageError, match="--resume: step was given what may be a secret and is not kept; begin a new"):
-        resume("sweep", path, Quiet())

@@ -44,6 +44,7 @@ from harness.report.tables.sweep import (
     scaling_table,
     steps_table,
     unproved_table,
+    with_joules,
 )
 from harness.report.tables.table import Table
 from harness.report.words.text import IN_THESE_MINUTES, bounds, listed, seconds, significant, size
@@ -60,7 +61,7 @@ def ranking(source: PageSource) -> Section | None:
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         ranked = ranking_table(work, source.summary.noise, source.validation, _rates(source, work))
         beside = stages_table(work), engines_table(work), unproved_table(work)
-        if len(work.ranking) == 1:
+        if len(work.ranking) == 1 and not of_pipelines(work) and not with_joules(work):
             return _part(slug, (), *beside, words=(_of_one(work),), alone=True)
         # of so few cells the figure beside the answer has all, but for another figure that is there of inputs
         few = 1 < len(work.ranking) <= GLANCE and not of_pipelines(work)
@@ -71,7 +72,7 @@ def ranking(source: PageSource) -> Section | None:
 
 
 def _of_one(work: WorkloadSummary) -> str:
-    """What a table of one row would say."""
+    """What a table of one row would say that has no columns but those of every ranking."""
     [cell] = work.ranking
     assert cell.measured is not None
     found, quantity = cell.measured, work.workload.quantity

@@ -71,7 +71,8 @@ def test_a_sweep_that_is_killed_while_it_submits_leaves_no_job(queue: Path) -> N
     sweep = subprocess.Popen([sys.executable, "-c", SWEEP, told], stdout=subprocess.PIPE, text=True)
     assert sweep.stdout is not None
     assert sweep.stdout.readline() == "submits\n"
-    minder = next(iter(minders_of(sweep.pid)))
+    assert comes_true(lambda: any(minders_of(sweep.pid)))  # a child has its own command line once it is that program
+    minder = next(minders_of(sweep.pid))
     os.kill(sweep.pid, signal.SIGKILL)
     sweep.wait()
     assert comes_true(Path(f"{queue}-was-full").exists)  # it was under way, and nobody could call it back
