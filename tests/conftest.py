@@ -174,14 +174,6 @@ def _tensorflows_garbage_is_collected_between_tests(request: pytest.FixtureReque
         gc.collect()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_other_run_is_looked_for() -> Iterator[None]:
-    """What else measures on this machine, such as a test beside this one, is no matter of a test's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.run.kinds.base.runs_beside", lambda _: {})
-        yield
-
-
 @pytest.fixture(scope="session")
 def preloaded() -> Callable[[], AbstractContextManager[None]]:
     """While what it gives is entered, zygotes are forked from one TensorFlow, see `tests.preloaded`."""

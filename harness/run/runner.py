@@ -113,7 +113,6 @@ def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -
 def carry_out(run: LiveRun[_Listener], new: bool) -> None:
     """Do what is missing of `run`, whose store is open, and record how it ended. Raises what `begin` does."""
     with _end_recorded(run, new), run.environments() as run.zygotes:
-        run.begin_to_measure()
         arms = run.arms()
         places = [[arm for arm in arms if arm.zygote is zygote] for zygote in dict.fromkeys(a.zygote for a in arms)]
         for here in places if new else ():
@@ -129,7 +128,7 @@ def carry_out(run: LiveRun[_Listener], new: bool) -> None:
                 run.execute()
         finally:
             with contextlib.suppress(StorageError, OSError):  # which the end, or what ended the run, tells
-                run.look_around()
+                run.look_at_sources()
             run.over()
 
 

@@ -15,7 +15,6 @@ from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.reading import list_runs, load_manifest
 from harness.record.store import RunStore
 from harness.run.kinds import run_kinds
-from harness.run.process.scratch import RUN
 from harness.run.process.zygote import ZygoteError
 from harness.run.resume import resume
 from tests.run.benches import BENCHES, KindBench
@@ -68,31 +67,6 @@ def test_a_new_results_folder_that_git_does_not_ignore_is_told_once_with_the_rem
     hidden.write_text("*\n")
     left = subprocess.run(["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True, text=True)
     assert "results" not in left.stdout
-
-
-ANOTHER = {"20261129T000000Z-sweep-ab12": "4711"}
-BESIDE = (
-    "another run of this harness measures on this machine at the same time (20261129T000000Z-sweep-ab12, pid 4711): "
-    "each disturbs the other; stop one, or wait until it has ended"
-)
-
-
-@pytest.mark.parametrize("since", [0, 1], ids=["already", "later"])
-def test_another_run_that_measures_here_is_told_once_and_is_a_warning_of_the_run(
-    bench: KindBench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], since: int
-) -> None:
-    asked: list[tuple[str, int]] = []
-
-    def look(run_id: str) -> dict[str, str]:
-        asked.append((run_id, len(bench.zygote.spawned)))
-        return ANOTHER if len(asked) > since else {}
-
-    monkeypatch.setattr("harness.run.kinds.base.runs_beside", look)
-    run_id = load_manifest(bench.begin()).run_id
-    assert asked[0] == (run_id, 0), "before any trial"
-    assert (Path(bench.zygote.scratch) / RUN).read_text() == run_id
-    assert capsys.readouterr().err.count(f"harness: {BESIDE}\n") == 1
-    assert load_manifest(bench.path).machine.warnings.count(BESIDE) == 1
 
 
 @pytest.mark.parametrize(("year", "behind"), [(2999, True), (2025, False)])

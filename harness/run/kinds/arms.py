@@ -76,7 +76,7 @@ class ArmBlocks:
         """Those of `run`, by its sweep; what they record is among its trials."""
         sweep = run.store.manifest.sweep
         rules = (sweep.windows, sweep.max_warmup, sweep.seed)
-        return cls(run.store, run.progress, *rules, run.interrupts, run.trials, run.look_around)
+        return cls(run.store, run.progress, *rules, run.interrupts, run.trials, run.look_at_sources)
 
     def __post_init__(self) -> None:
         self._steps = StepCounts(self.trials)

@@ -17,10 +17,8 @@ from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
-from harness.run.launchers import launchers
 from harness.run.process.engines import newer_words, python_for
 from harness.run.process.renewal import packages_of, renew
-from harness.run.process.scratch import mark_run, runs_beside
 from harness.run.process.sources import Sources
 from harness.run.process.zygote import Zygote
 from harness.run.progress import Listener, Progress
@@ -144,22 +142,8 @@ class LiveRun(ABC, Generic[_Listener]):
             machine = manifest.machine.model_copy(update={"warnings": [*manifest.machine.warnings, *found]})
             self.store.update_manifest(manifest.model_copy(update={"machine": machine}))
 
-    def begin_to_measure(self) -> None:
-        """Let other runs here know of this one, and look for them; trials elsewhere disturb nobody here."""
-        if self._here:
-            for zygote in self.zygotes.values():
-                mark_run(Path(zygote.scratch), self.store.manifest.run_id)
-        self.look_around()
-
-    def look_around(self) -> None:
-        """Warn of another run that measures here, and of source that was changed while the run is under way: trials
-        import it anew."""
-        beside = runs_beside(self.store.manifest.run_id) if self._here else {}
-        self._warn(
-            f"another run of this harness measures on this machine at the same time ({other}, pid {pid}): each "
-            "disturbs the other; stop one, or wait until it has ended"
-            for other, pid in beside.items()
-        )
+    def look_at_sources(self) -> None:
+        """Warn of source that was changed while the run is under way: trials import it anew."""
         so_far = plural(self.recorded, self.store.manifest.what.kind.unit.removesuffix("s"))
         self._warn(
             f"the source of {name} was changed during the run, which was noticed after {so_far}: trials may be of two "
@@ -211,17 +195,11 @@ class LiveRun(ABC, Generic[_Listener]):
     def renew_zygotes(self) -> None:
         """Another preloaded process in the place of each, off the clock: what trials share is then drawn again."""
         renew(dict.fromkeys(self.zygotes.values()))
-        self.look_around()
+        self.look_at_sources()
 
     def over(self) -> None:
         """Tell the listener that it is over, however it ended."""
         self.progress.finished()
-
-    @property
-    def _here(self) -> bool:
-        """Whether trials run on this machine."""
-        launcher = launchers().get(self.store.manifest.sweep.launcher)
-        return launcher is None or not launcher.elsewhere
 
     @property
     def go_on(self) -> str:

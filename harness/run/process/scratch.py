@@ -11,18 +11,12 @@ import time
 from pathlib import Path
 
 from harness.environment.files import text
-from harness.files import folder_held, read_whole
 
 SCRATCH_NAME = re.compile(r"harness-\d+-\w+")
 """What the folders are called: the number is the process that made it, for a person who wonders."""
 MARK = ".harness-scratch"
 """A file in each folder of these, and in no other that only has such a name: the hosts that may remove it, a line each.
 """
-RUN = ".harness-run"
-"""A file in the folder of a process that measures: its run's id."""
-_LARGEST = 128
-"""Bytes of a run's id."""
-_RUN_ID = re.compile(r"[A-Za-z0-9_.-]+")
 DYING_S = 4.0
 """How long a process that was killed may yet hold its folder."""
 
@@ -104,35 +98,6 @@ def _remove_abandoned(place: Path) -> None:
                 _mark_what_is_left(folder)
             finally:
                 os.close(lock)
-
-
-def mark_run(folder: Path, run_id: str) -> None:
-    """Say in a folder of this process, to others that ask, that it measures."""
-    with contextlib.suppress(OSError):  # of a full disk others are not told, and that is all
-        (folder / RUN).write_text(run_id, encoding="utf-8")
-
-
-def runs_beside(run_id: str) -> dict[str, str]:
-    """Other runs of this user that measure on this host now: by id the number of each one's process, as it knows it.
-
-    Seen are those that have the same TMPDIR, and no run of which a file system without locks does not tell whether it
-    lives.
-    """
-    found: dict[str, str] = {}
-    with contextlib.suppress(OSError):  # there is no place for temporary files
-        for folder in _marked(Path(tempfile.gettempdir())):
-            if (other := _run_in(folder)) not in (None, run_id):
-                found[str(other)] = folder.name.split("-")[1]
-    return dict(sorted(found.items()))
-
-
-def _run_in(folder: Path) -> str | None:
-    """The run that the process whose folder it is measures; None where it measures none, or is gone."""
-    with contextlib.suppress(OSError):  # it has none, or is gone meanwhile
-        found = read_whole(folder / RUN, _LARGEST).decode("ascii", "replace")
-        with folder_held(folder, 0.0) as free:
-            return None if free or not _RUN_ID.fullmatch(found) else found
-    return None
 
 
 def _tidied(place: Path) -> bool:

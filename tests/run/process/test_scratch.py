@@ -1,7 +1,6 @@
 """Temporary folders: gone with their process, even one that was killed, and never somebody else's."""
 
 import fcntl
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.run.process import scratch
-from harness.run.process.scratch import MARK, RUN, SCRATCH_NAME, Scratch, mark_run, runs_beside
+from harness.run.process.scratch import MARK, SCRATCH_NAME, Scratch
 
 HOLDS = """
 import sys, time
-from harness.run.process.scratch import Scratch, mark_run
+from harness.run.process.scratch import Scratch
 scratch = Scratch()
 (scratch.path / "file").write_text("x")
-mark_run(scratch.path, "a-run")
 print(scratch.path, flush=True)
 time.sleep(60)
 """
@@ -175,45 +173,3 @@ def test_the_command_leaves_alone_what_is_in_use(
     monkeypatch.setattr(scratch, "DYING_S", 0.0)
     scratch.main()
     assert (other[1] / "file").exists()
-
-
-def test_another_run_is_seen_with_its_process_while_that_lives(other: "tuple[subprocess.Popen[str], Path]") -> None:
-    mine = Scratch()
-    mark_run(mine.path, "my-run")
-    assert runs_beside("my-run") == {"a-run": str(other[0].pid)}
-    assert runs_beside("a-run") == {"my-run": str(os.getpid())}
-    other[0].kill()
-    other[0].wait()
-    assert (other[1] / RUN).is_file()
-    assert runs_beside("my-run") == {}
-    mine.close()
-
-
-@pytest.mark.parametrize("what", ["another host's", "of another user", "a pipe", "no id", "no file", "no locks"])
-def test_what_is_no_mark_of_a_run_that_lives_here_names_none_and_is_waited_for_by_nobody(
-    other: "tuple[subprocess.Popen[str], Path]", monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    mark = other[1] / RUN
-    if what == "another host's":
-        monkeypatch.setattr(scratch, "_own_hosts", lambda: ["boot of-another"])
-    elif what == "of another user":
-        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    elif what == "no id":
-        mark.write_text("../run\n::error::")
-    elif what == "no locks":
-        monkeypatch.setattr(fcntl, "flock", unusable)
-    else:
-        mark.unlink()
-        if what == "a pipe":
-            os.mkfifo(mark)
-    assert runs_beside("my-run") == {}
-
-
-def test_without_a_place_for_temporary_files_no_run_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "gettempdir", unusable)
-    assert runs_beside("my-run") == {}
-    mark_run(Path("/dev/null/folder"), "my-run")
-
-
-def unusable(*_: object) -> None:
-    raise FileNotFoundError(2, "No usable temporary directory found")
