@@ -1,9 +1,9 @@
 """Numbers and statuses as a reader sees them, the same on the page, on the terminal and in Markdown."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from harness.analysis import Interval
 from harness.analysis.cells import CellStatus, CellTrials
@@ -163,7 +163,7 @@ def names_apart(names: Sequence[str], limit: int) -> list[str]:
     lines = [one_line(name) for name in names]
     if max(map(len, lines), default=0) <= limit:
         return lines
-    without = [_own_words(line, lines) for line in lines]
+    without = _own_words(lines)
     if len(lines) > 1 and all(without) and len(set(without)) == len(set(lines)):
         lines = without
     alike: defaultdict[str, set[str]] = defaultdict(set)
@@ -175,24 +175,26 @@ def names_apart(names: Sequence[str], limit: int) -> list[str]:
     return [cut[line] for line in lines]
 
 
-def _own_words(line: str, lines: Sequence[str]) -> str:
-    """The line's words without those that all have. A key goes only with its value and a number only with what it is
+def _own_words(lines: Sequence[str]) -> list[str]:
+    """Each line's words without those that all have. A key goes only with its value and a number only with what it is
     of: words and numbers with the same neighbour in every line."""
-    words = ["", *line.split(), ""]
-    kept = []
-    for before, word, after in zip(words, words[1:], words[2:], strict=False):
-        key = word.islower() and word.replace("_", "").isalpha()
-        number = word.rstrip(",").isdecimal()
-        told = (before, word) if number else (word, after) if key else (word,)
-        if not all(_times(told, other) == 1 for other in lines):
-            kept.append(word)
-    return " ".join(kept).strip(",")
+    words_of = [["", *line.split(), ""] for line in lines]
+    shared = set.intersection(*map(_once, words_of))
+    kept = ([w for b, w, a in zip(of, of[1:], of[2:], strict=False) if _told(b, w, a) not in shared] for of in words_of)
+    return [" ".join(words).strip(",") for words in kept]
 
 
-def _times(told: tuple[str, ...], line: str) -> int:
-    """How often those words follow each other in a line; its end is one, too."""
-    words = ["", *line.split(), ""]
-    return sum(tuple(words[at : at + len(told)]) == told for at in range(len(words)))
+def _told(before: str, word: str, after: str) -> tuple[str, ...]:
+    """The word, and the one beside it without which it says nothing."""
+    if word.rstrip(",").isdecimal():
+        return before, word
+    return (word, after) if word.islower() and word.replace("_", "").isalpha() else (word,)
+
+
+def _once(words: Sequence[str]) -> set[tuple[str, ...]]:
+    """The words and pairs of neighbours that stand there once."""
+    counts: Counter[tuple[str, ...]] = Counter([*((word,) for word in words), *pairwise(words)])
+    return {told for told, count in counts.items() if count == 1}
 
 
 def _without_ends(lines: Collection[str], limit: int) -> dict[str, str]:
