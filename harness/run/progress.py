@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Protocol, TextIO
 
-from harness.plan.estimate import FIXED_PER_REPLICA_S, FIXED_S, WINDOW_OVERHEAD
+from harness.plan.estimate import WINDOW_OVERHEAD, fixed_s
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.spec.cell import cell_names
@@ -69,7 +69,7 @@ class Progress:
         self._estimate_s = self._since = 0.0
         self._unknown = ""
         self._sweep = Sweep()
-        self._set_up = Costs(lambda cell: FIXED_S + FIXED_PER_REPLICA_S * cell.replicas_in_sync)
+        self._set_up = Costs(fixed_s)
         self._window = Costs(lambda _: self._sweep.window * WINDOW_OVERHEAD)
         self._exit = Costs(lambda _: FIRST_EXIT_S)
         self._without_window: set[Cell] = set()

@@ -115,16 +115,16 @@ def test_the_bytes_are_the_same_by_any_number_of_processes_and_whoever_runs_them
 
 
 def test_several_ways_take_turns_and_leave_the_files_of_each(folder: Path, numbers: dict[str, Any]) -> None:
-    ways = ("--with", "local,dask,beam", "--shards", str(FILES), "--processes", "2")
+    ways = ("--with", "local,dask", "--shards", str(FILES), "--processes", "2")
     done = run(*SOURCE, "each", *ways, folder=folder)
     assert done.returncode == 0, done.stderr
     found = features(folder / "each")
     assert found["digest"] == numbers["digest"] == digest_of(folder / "each")
     assert names(folder / "each") == {"features.json", *(shard["file"] for shard in found["shards"])}
     taken = found["preparation"]
-    assert list(taken["ways"]) == ["local", "dask", "beam"]
+    assert list(taken["ways"]) == ["local", "dask"]
     assert all(len(cost["wall_s"]) == len(cost["cpu_s"]) == 4 for cost in taken["ways"].values())
-    for line in (r"(local|dask|beam): \d+\.\d s \[.* – .*\], .* s of processor time", "which takes the least time: "):
+    for line in (r"(local|dask): \d+\.\d s \[.* – .*\], .* s of processor time", "which takes the least time: "):
         assert re.search(f"^{line}", done.stdout, re.MULTILINE), done.stdout
     assert "reading: source " in done.stdout
     again = run(*SOURCE, "each", *ways, folder=folder)

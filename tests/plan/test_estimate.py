@@ -30,3 +30,11 @@ def test_where_trials_import_tensorflow_each_of_them_is_paid_for() -> None:
 
 def test_a_sweep_without_cells_costs_the_import() -> None:
     assert estimate(Sweep(), []).seconds == IMPORT_S
+
+
+def test_a_larger_model_costs_more_to_build_and_to_prove_whatever_its_sizes() -> None:
+    small, large, sized = (
+        estimate(Sweep(trials=1), [cell(model=model)]).seconds
+        for model in ("mnist_cnn", "transformer", "transformer(layers=3)")
+    )
+    assert small < large == sized
