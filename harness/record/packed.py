@@ -48,6 +48,16 @@ def opened_records(path: Path) -> BinaryIO:
     return io.BufferedReader(_Unpacked(stream), 1 << 18) if path.suffix == PACKED else stream
 
 
+def records_size(path: Path) -> int:
+    """Bytes that `opened_records` has of `path`; of a compressed file by what its end says. Raises OSError."""
+    with opened(path, LARGEST_RECORDS) as stream:
+        size = stream.seek(0, io.SEEK_END)
+        if path.suffix != PACKED:
+            return size
+        stream.seek(max(0, size - 4))
+        return max(size, int.from_bytes(stream.read(4), "little"))
+
+
 def read_records(path: Path) -> bytes:
     """All bytes of `path`, as `opened_records` has them. Raises OSError as it does."""
     if path.suffix != PACKED:

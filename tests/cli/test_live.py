@@ -1,6 +1,7 @@
 """The live table on terminals of many sizes, read back from a terminal's screen."""
 
 import functools
+import gzip
 import io
 import re
 import threading
@@ -12,6 +13,7 @@ import pyte
 import pytest
 from rich.console import Console, ConsoleDimensions
 
+from harness.analysis.estimates import noise_now
 from harness.analysis.estimates.noise_now import usual_noise
 from harness.cli import _live
 from harness.cli._live import TerminalProgress
@@ -20,7 +22,7 @@ from tests.comparisons import MIRRORED, as_run, stored
 from tests.explained import explain_run
 from tests.record.examples import failed_trial
 from tests.run.played import play
-from tests.synthetic import default_cells, make_cell, make_run, unproved
+from tests.synthetic import default_cells, failed, make_cell, make_run, unproved
 
 
 class Terminal(io.StringIO):
@@ -72,6 +74,28 @@ def test_the_usual_noise_is_that_of_a_sweep_and_of_no_instrument(tmp_path: Path)
     manifest, trials = make_run([MIRRORED], blocks=1, faults=False)
     stored(as_run(manifest, trials, "earlier"), tmp_path)
     assert [*usual_noise(tmp_path, explained.manifest.model_copy(update={"run_id": "now"}))] == [trials[0].cell_id]
+
+
+def test_for_the_usual_noise_so_many_bytes_of_records_are_read_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, trials = make_run([MIRRORED], blocks=2, faults=False)
+    now = as_run(manifest, trials, "now").manifest
+
+    def told(most: int) -> bool:
+        monkeypatch.setattr(noise_now, "MOST_BYTES", most)
+        return bool(usual_noise(tmp_path, now))
+
+    telling = stored(as_run(manifest, trials, "run-1"), tmp_path) / "trials.jsonl"
+    of_telling = telling.stat().st_size
+    assert (told(of_telling), told(of_telling - 1)) == (True, False)
+    telling.with_name("trials.jsonl.gz").write_bytes(gzip.compress(telling.read_bytes(), mtime=0))
+    telling.unlink()
+    assert (told(of_telling), told(of_telling - 1)) == (True, False)
+    untold = [failed(trial, "crashed", "it died") for trial in trials]
+    silent = stored(as_run(manifest, untold, "run-2"), tmp_path) / "trials.jsonl"
+    both = of_telling + silent.stat().st_size
+    assert (told(both), told(both - 1)) == (True, False)
 
 
 @functools.cache

@@ -10,12 +10,12 @@ from pathlib import Path
 from harness.errors import HarnessError
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
-from harness.record.packed import records_file
+from harness.record.packed import records_file, records_size
 from harness.record.reading import list_runs, load_manifest, load_trials
 from harness.record.trial import TrialRecord
 
 MOST_BYTES = 50_000_000
-"""A file of records larger than this is not read for a figure on a screen."""
+"""Of records, unpacked, as many as are read for a figure on a screen, whatever runs they are of."""
 
 
 def window_noise(seconds: Sequence[float]) -> float | None:
@@ -48,10 +48,12 @@ def noise_of(trials: Iterable[TrialRecord]) -> dict[str, float]:
 
 
 def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
-    """The same of the newest other sweep on the machine that has any of the cells.
+    """The same of the newest other sweep on the machine whose trials tell it of any of the cells.
 
-    Of what cannot be read nothing is said: no sweep ends for want of a figure on its screen.
+    Of what cannot be read, or is more than `MOST_BYTES` with what newer ones had, nothing is said: no sweep ends, or
+    waits, for want of a figure on its screen.
     """
+    left = MOST_BYTES
     wanted, machine = {cell.cell_id for cell in manifest.cells}, manifest.facts.get("machine.id")
     with contextlib.suppress(HarnessError):
         for row in reversed(list_runs(results)):
@@ -61,8 +63,9 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
                 file, earlier = records_file(row.path / TRIALS_NAME), load_manifest(row.path)
                 if earlier.facts.get("machine.id") != machine or earlier.what.kind.uncompared is not None:
                     continue
-                if not wanted & {cell.cell_id for cell in earlier.cells} or file.stat().st_size > MOST_BYTES:
+                if not wanted & {cell.cell_id for cell in earlier.cells} or (size := records_size(file)) > left:
                     continue
+                left -= size
                 trials, _ = load_trials(file, earlier.run_id)
                 if noises := noise_of(trial for trial in trials if trial.cell_id in wanted):
                     return noises
