@@ -62,9 +62,10 @@ def alone_in(target: Path) -> Iterator[None]:
     """The folder is there, and of two exports that add to it the second sees what the first has written. Raises what
     `write_folder` does."""
     _refuse_no_folder(target)
-    with _told(target, "DIR"):
-        target.mkdir(parents=True, exist_ok=True)
-    with folder_held(target, PATIENCE_S) as free:
+    with contextlib.ExitStack() as held:
+        with _told(target, "DIR"):
+            target.mkdir(parents=True, exist_ok=True)
+            free = held.enter_context(folder_held(target, PATIENCE_S))
         if not free:
             raise StorageError(f"'{target}' is being written by another export for {PATIENCE_S:g} s; wait for its end")
         yield

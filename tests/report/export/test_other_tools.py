@@ -1,11 +1,14 @@
 """Each format is read back by the tool that it is for."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import asv.benchmarks
 import asv.config
@@ -312,6 +315,22 @@ def test_of_two_asv_exports_at_once_the_second_waits_for_the_first(
     ):
         exporters()["asv"].export(synthetic(blocks=1), tmp_path / "results")
     exporters()["asv"].export(synthetic(blocks=1), tmp_path / "results")
+
+
+def test_a_folder_that_may_be_written_and_not_read_is_a_storage_error_of_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def denied(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", denied)
+    said = f"cannot write '{tmp_path}': Permission denied; choose another place with --output DIR"
+    with pytest.raises(StorageError, match=rf"^{re.escape(said)}$"):
+        exporters()["asv"].export(synthetic(blocks=1), tmp_path)
 
 
 @pytest.mark.slow
