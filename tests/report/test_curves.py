@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
+
 from harness.report.figures import Picture, throughput_figure
 from harness.report.figures.looks import looks
 from harness.report.figures.panels import MOST_CURVES
+from harness.report.figures.svg import MARKERS, SERIES
 from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of, engines_that
 from tests.report.workloads import workload
@@ -120,3 +123,18 @@ def test_every_strategy_of_the_house_has_a_look_of_its_own_and_one_of_yours_the_
     [base], [own], [again] = looks(["none"]), looks(["my_ring"]), looks(["my_ring"])
     assert own == again
     assert own.colour != base.colour
+
+
+@pytest.mark.parametrize(
+    ("own", "other"), [("my_mirrored", "multi_worker_mirrored"), ("allreduce", "parameter_server")]
+)
+def test_a_strategy_of_yours_looks_unlike_all_that_is_drawn_beside_it(own: str, other: str) -> None:
+    assert looks([own])[0][:2] == looks([other])[0][:2], "alone each has the look that its name leads to"
+    beside, theirs = looks([own, other])
+    assert theirs == looks([other])[0]
+    assert beside.colour not in (theirs.colour, looks(["none"])[0].colour)
+    assert looks([other, own]) == [theirs, beside]
+    many = [f"my_{number}" for number in range(len(SERIES) - 1)]
+    assert len({look.colour for look in looks(many)}) == len(many)
+    more = [f"my_{number}" for number in range((len(SERIES) - 1) * len(MARKERS))]
+    assert len({look[:2] for look in looks(more)}) == len(more)

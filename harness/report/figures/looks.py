@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from harness.report.figures.svg import DASHES, MARKERS, SERIES
@@ -38,10 +38,11 @@ _STEP = 3
 def looks(strategies: Sequence[str]) -> list[Look]:
     """A look for each curve by its strategy; further curves of the same one have its colour, and other marks and
     dashes."""
+    places = _places(strategies)
     earlier: Counter[str] = Counter()
     found = []
     for strategy in strategies:
-        colour, marker = _PLACES.get(strategy) or _place_of(strategy)
+        colour, marker = places[strategy]
         again = earlier[strategy]
         earlier[strategy] += 1
         mark, dash = MARKERS[(marker + _STEP * again) % len(MARKERS)], DASHES[(colour + again) % len(DASHES)]
@@ -49,7 +50,22 @@ def looks(strategies: Sequence[str]) -> list[Look]:
     return found
 
 
-def _place_of(strategy: str) -> tuple[int, int]:
-    """Of a strategy that is not in the table, from its name: another process finds the same. Never the base case's."""
-    colours, number = len(SERIES) - 1, zlib.crc32(strategy.encode("utf-8", "replace"))
-    return 1 + number % colours, number // colours % len(MARKERS)
+def _places(strategies: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The place of each; of one that is not in the table the first of its own that nothing beside it is at, of a colour
+    that nothing beside it has as long as there is one."""
+    named = dict.fromkeys(strategies)
+    places = {strategy: _PLACES[strategy] for strategy in named if strategy in _PLACES}
+    for strategy in sorted(named.keys() - places.keys()):
+        own, taken = _own_places(strategy), {*places.values()}
+        free = [place for place in own if place not in taken] or own
+        colours = {colour for colour, _ in taken}
+        places[strategy] = next((place for place in free if place[0] not in colours), free[0])
+    return places
+
+
+def _own_places(strategy: str) -> list[tuple[int, int]]:
+    """All places but those of the base case's colour, in an order that follows from the name: another process finds the
+    same."""
+    colours, first = len(SERIES) - 1, zlib.crc32(strategy.encode("utf-8", "replace"))
+    numbers = range(first, first + colours * len(MARKERS))
+    return [(1 + number % colours, number // colours % len(MARKERS)) for number in numbers]
