@@ -154,6 +154,37 @@ def test_the_ranges_are_told_in_any_room(bent: Run, width: int, has: str, has_no
     assert max(map(len, told.splitlines())) <= width
 
 
+@pytest.mark.parametrize(
+    ("off", "note"),
+    [
+        (1.0, "No line is contradicted."),
+        (
+            2.0,
+            "The line does not hold of all_reduce, 2 replicas, virtual-cpu, reduction_to_one_device, 1 MiB – 4 MiB "
+            "(at 2 MiB).",
+        ),
+    ],
+)
+def test_in_a_room_without_the_column_the_note_says_which_lines_do_not_hold(
+    off: float, note: str, tmp_path: Path
+) -> None:
+    """Times on lines, but for one op's of the middle size."""
+    made = run_of(in_three_sizes(RING, ON_ONE), tmp_path)
+    bad = ON_ONE.model_copy(update={"size": 2**21})
+
+    def timed(record: TrialRecord) -> TrialRecord:
+        times = record.cell.get("size") * 1e-9 + 1e-4
+        return record.model_copy(update={"step_time_s": times * (off if record.cell == bad else 1.0)})
+
+    trials = [timed(trial) for trial in made.trials]
+    found = summarise(made.manifest, trials)
+    for width in (80, 110, 140, 180):
+        said = run_text(made.manifest, trials, found, width, False)
+        told = said[said.index("Latency and bandwidth") :]
+        assert ("the line" in told.partition("─")[0]) != (note in " ".join(told.split())), width
+        assert max(map(len, told.splitlines())) <= width
+
+
 def test_the_figure_of_a_line_in_pieces_tells_them_in_picture_words_and_rows(bent: Run) -> None:
     [group] = collective_groups(summarise(bent.manifest, bent.trials))
     [curve] = group.curves

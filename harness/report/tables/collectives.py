@@ -42,6 +42,8 @@ ROOM = (
     (0, ("size B", "op", "time µs", OWN_INTERVAL, "busbw GB/s", "wrong")),
 )
 """As `Rooms` of a terminal."""
+_THE_LINE, _HOLDS = "the line", "not contradicted"
+"""The head of the last column of a table of latencies, and what it says of most."""
 _FITS = (
     Head("collective", False),
     Head("between", False),
@@ -52,13 +54,13 @@ _FITS = (
     Head(f"β, {OWN_INTERVAL}"),
     Head("sizes", False),
     Head("largest residual"),
-    Head("the line", False),
+    Head(_THE_LINE, False),
 )
 FITS_ROOM = (
     (176, tuple(column.name for column in _FITS)),
     (136, tuple(column.name for column in _FITS if column.name != "largest residual")),
     (100, ("collective", "between", "op", "α µs", f"α, {OWN_INTERVAL}", "β GB/s", f"β, {OWN_INTERVAL}", "sizes")),
-    (0, ("collective", "between", "op", "α µs", "β GB/s", "sizes", "the line")),
+    (0, ("collective", "between", "op", "α µs", "β GB/s", "sizes", _THE_LINE)),
 )
 """The same of the table of latencies."""
 _SHARED_MEMORY = (
@@ -113,8 +115,20 @@ def _fit_row(piece: Piece) -> tuple[str, ...]:
         f"[{_scaled(low, _GIGA)} – {_scaled(high, _GIGA, '∞')}]" if known else "no interval",
         f"{_bytes(piece.smallest)} – {_bytes(piece.largest)}",
         f"{signed(100 * worst.share.value, 0)} % at {_bytes(worst.size)}",
-        f"does not hold at {_bytes(worst.size)}" if worst.beyond_doubt else "not contradicted",
+        f"does not hold at {_bytes(worst.size)}" if worst.beyond_doubt else _HOLDS,
     )
+
+
+def lines_words(shown: Table, whole: Table) -> str:
+    """Of which rows of the whole table the line does not hold, where what is shown of it has no column that says so."""
+    if any(column.name == _THE_LINE for column in shown.columns):
+        return ""
+    broken = [
+        f"{collective}, {between}, {op}, {sizes} ({said.removeprefix('does not hold ')})"
+        for collective, between, op, *_, sizes, _, said in whole.rows
+        if said != _HOLDS
+    ]
+    return f"The line does not hold of {'; '.join(broken)}." if broken else "No line is contradicted."
 
 
 def _bytes(size: int) -> str:

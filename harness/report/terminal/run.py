@@ -13,7 +13,7 @@ from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.limits import RATES_ROOM, rates_table, uncounted
-from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table
+from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table, lines_words
 from harness.report.tables.engines import differing_lines, engines_table, tells_not
 from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table, unproved_table
@@ -95,7 +95,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     most = _BLOCKS[width >= _NARROW]
     tables = _collectives(collective_tables(summary), width)
     if (fits := latency_table(summary)).rows:
-        tables.append(_noted(in_room(fits, FITS_ROOM, width), width))
+        tables.append(_latencies(fits, width))
     for work in summary.workloads:
         if of_collectives(work):
             continue
@@ -132,6 +132,12 @@ def _collectives(tables: Sequence[Table], width: int) -> list[Table]:
     chosen = [_noted(in_room(table, ROOM, width), width) for table in tables]
     last = {table.note: number for number, table in enumerate(chosen)}
     return [table if last[table.note] == number else replace(table, note="") for number, table in enumerate(chosen)]
+
+
+def _latencies(fits: Table, width: int) -> Table:
+    """The table of latencies as far as there is room; its note says which lines do not hold where no column does."""
+    shown = in_room(fits, FITS_ROOM, width)
+    return _noted(replace(shown, note="\n".join(filter(None, (lines_words(shown, fits), shown.note)))), width)
 
 
 def _head(name: str, work: WorkloadSummary) -> str:
