@@ -299,10 +299,11 @@ def test_the_terminal_says_once_how_the_tables_read_and_names_what_failed(run: R
     assert "moves\nnone" in said or "moves none" in said
 
 
-def test_of_one_cell_there_is_a_sentence_and_no_ranking(tmp_path: Path) -> None:
-    def ranking_of(*cells: CollectiveCell) -> str:
-        made = run_of(list(cells), tmp_path / str(len(cells)))
-        page = render(made.manifest, made.trials, summarise(made.manifest, made.trials))
+def test_of_one_cell_there_is_a_sentence_and_its_ranking_is_folded(tmp_path: Path) -> None:
+    def ranking_of(*cells: CollectiveCell, blocks: int = 1000) -> str:
+        made = run_of(list(cells), tmp_path / f"{len(cells)}-{blocks}")
+        trials = [trial for trial in made.trials if trial.block < blocks]
+        page = render(made.manifest, trials, summarise(made.manifest, trials))
         return page[page.index('<section id="ranking"') :].partition("</section>")[0]
 
     one, two = ranking_of(RING), ranking_of(RING, ON_ONE)
@@ -311,7 +312,10 @@ def test_of_one_cell_there_is_a_sentence_and_no_ranking(tmp_path: Path) -> None:
     )
     assert re.search(said, one)
     assert re.search(r"\] in these minutes; [\d.]+ .?s a step, .* of CPU a byte, .*; \d trials\.</p>", one)
-    assert ("<table" in one, "<svg" in one, "nothing to rank" in two, "<table" in two) == (False, False, False, True)
+    assert re.search(r"bytes/s, no interval; .*; 1 trial\.</p>", ranking_of(RING, blocks=1))
+    folded = re.sub(r"<details>\n<summary>All numbers: .*?</details>", "", one, flags=re.DOTALL)
+    assert ("<table" in one, "<table" in folded, "<svg" in one) == (True, False, False)
+    assert ("nothing to rank" in two, "<table" in two) == (False, True)
 
 
 def test_while_collectives_are_measured_their_rankings_are_not_told_one_by_one(summary: RunSummary) -> None:

@@ -84,6 +84,11 @@ def bounds(interval: Interval, digits: int = 3) -> str:
     return f"[{significant(interval.low, digits)} – {significant(interval.high, digits)}]"
 
 
+def bounds_now(interval: Interval) -> str:
+    """`[low – high] in these minutes`, of a throughput by itself."""
+    return f"{bounds(interval)} {IN_THESE_MINUTES}" if interval.known else bounds(interval)
+
+
 def plus_minus(interval: Interval) -> str:
     """`± 1.2 %`: half the interval's width on the log scale, or `no interval`."""
     half = interval.relative_half_width

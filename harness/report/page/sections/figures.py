@@ -47,7 +47,7 @@ from harness.report.tables.sweep import (
     with_joules,
 )
 from harness.report.tables.table import Table
-from harness.report.words.text import IN_THESE_MINUTES, bounds, listed, seconds, significant, size
+from harness.report.words.text import bounds_now, listed, seconds, significant, size
 from harness.visible import plural, printable
 
 _MOST_SAME = 6
@@ -62,7 +62,7 @@ def ranking(source: PageSource) -> Section | None:
         ranked = ranking_table(work, source.summary.noise, source.validation, _rates(source, work))
         beside = stages_table(work), engines_table(work), unproved_table(work)
         if len(work.ranking) == 1 and not of_pipelines(work) and not with_joules(work):
-            return _part(slug, (), *beside, words=(_of_one(work),), alone=True)
+            return _part(slug, (), ranked, *beside, words=(_of_one(work),), folded=True)
         # of so few cells the figure beside the answer has all, but for another figure that is there of inputs
         few = 1 < len(work.ranking) <= GLANCE and not of_pipelines(work)
         figure = None if few else ranking_figure(work, slug)
@@ -72,14 +72,14 @@ def ranking(source: PageSource) -> Section | None:
 
 
 def _of_one(work: WorkloadSummary) -> str:
-    """What a table of one row would say that has no columns but those of every ranking."""
+    """What the table's one row says."""
     [cell] = work.ranking
     assert cell.measured is not None
     found, quantity = cell.measured, work.workload.quantity
     memory = f", {size(found.peak_memory_bytes)} of memory at most" if found.peak_memory_bytes else ""
     return printable(
         f"One cell {'could be proved' if work.unranked else 'was measured'}, so there is nothing to rank: {cell.label} "
-        f"does {significant(found.throughput.value)} {quantity.unit}, {bounds(found.throughput)} {IN_THESE_MINUTES}; "
+        f"does {significant(found.throughput.value)} {quantity.unit}, {bounds_now(found.throughput)}; "
         f"{seconds(found.step_time_s.value)} a step, {seconds(found.cpu_seconds_each)} of CPU {quantity.each}{memory}; "
         f"{plural(found.trials, 'trial')}."
     )
@@ -228,11 +228,13 @@ def _part(
     open_table: bool = False,
     words: tuple[str, ...] = (),
     alone: bool = False,
+    folded: bool = False,
 ) -> Part | None:
-    """None without a table or figure, unless the words stand alone."""
+    """None without a table or figure, unless the words stand alone. Without a figure the first table is open, unless
+    it is to be `folded`."""
     filled = tuple(table for table in tables if table.rows)
     pictures = tuple(figure for figure in figures if figure is not None)
     if not filled and not pictures and not alone:
         return None
     short = bool(filled) and len(filled[0].rows) <= _LONG
-    return Part(slug, heading, words, pictures, filled, (open_table and short) or not pictures)
+    return Part(slug, heading, words, pictures, filled, (open_table and short) or not (pictures or folded))
