@@ -20,6 +20,8 @@ CellStatus = Literal[
 ]
 WORST_FIRST: tuple[Status, ...] = ("unsupported", "out_of_memory", "timeout", "crashed", "interrupted")
 """Which status names a cell none of whose trials was measured, when its trials ended differently."""
+UNPROVED = " (unproved)"
+"""The mark behind the name of a cell that is."""
 PHASE_FIELDS: tuple[str, ...] = tuple(Phases.model_fields)
 
 
@@ -213,7 +215,7 @@ def status_of(counts: Mapping[Status, int]) -> CellStatus:
 
 def marked(words: str, cell: CellTrials) -> str:
     """`words` of a cell, with a mark where it is unproved."""
-    return f"{words} (unproved)" if cell.unproved is not None else words
+    return f"{words}{UNPROVED}" if cell.unproved is not None else words
 
 
 def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None, trend: float | None) -> Measured:

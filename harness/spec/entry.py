@@ -138,7 +138,8 @@ class Axis:
     """A command to repeat a cell has it even at its default, which a later version may change."""
 
     tried: tuple[Any, Any]
-    """Two values as a spec has them, by which tests see that it keeps cells apart and takes hold."""
+    """Two values as a spec has them, by which tests see that it keeps cells apart and takes hold. Of which words its
+    label is made is read from them, too (`harness.spec.naming.parts_of`)."""
     tried_with: Mapping[str, Any] = field(default_factory=dict)
     """Other keys of the cells that the two are tried in."""
     shown_by: tuple[str, ...]

@@ -1,6 +1,9 @@
 """What names of cells say of their keys: the parts that labels, sentences, curves and tables are put together from."""
 
-from collections.abc import Collection, Sequence
+import functools
+import re
+from collections.abc import Collection, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from pydantic import BaseModel
@@ -18,6 +21,8 @@ BESIDE_HEAD = tuple(key for key in TABLE if key in (*UNLABELLED, *TOLD) and key 
 """Keys that such a name says besides, for no label says them at every value."""
 SPELLED = tuple(key for key, axis in TABLE.items() if key in BESIDE_HEAD or axis.series)
 """Keys that full names have as KEY=VALUE, where they are not at their default."""
+_BESIDE_AXES = (r"\d+ workers", r"\d+ ps", r"b\d+ global", r"-\S+ \d[\d.]*")
+"""What else labels say in two words: on what a training is placed, its batch, and the numbers of a script's flags."""
 
 
 def head(cell: Any) -> str:
@@ -34,6 +39,30 @@ def sayings(cell: BaseModel, without: Collection[str] = (), in_words: bool = Fal
     told = [(TABLE[key].late, key) for key in said if TABLE[key].label is not left_out]
     found = (_word(key, in_words)(cell) for _, key in sorted(told, key=lambda item: item[0]))
     return [text for text in found if text]
+
+
+def parts_of(name: str) -> list[str]:
+    """What a name says, one thing after the other: `8 steps a call`, `2 threads`, `prefetch 8`, `XLA`.
+
+    A number that no axis is known by keeps the words on both sides, for it may be of either.
+    """
+    return _parts().findall(name)
+
+
+@functools.cache
+def _parts() -> re.Pattern[str]:
+    known = rf"(?:{'|'.join(dict.fromkeys([*_BESIDE_AXES, *_forms()]))}),?(?!\S)"
+    number = rf"(?:\S*[^\s,] )?(?!{known})\d[\d.]*(?:,|(?: (?!{known})\S+)?)(?!\S)"
+    return re.compile(rf"{known}|{number}|\S+")
+
+
+def _forms() -> Iterator[str]:
+    """How labels say what takes them several words, of every axis at the two values that it is tried with."""
+    for key, axis in TABLE.items():
+        for value in axis.tried:
+            said = _word(key, in_words=False)(SimpleNamespace(**{key: value})).split()
+            if len(said) > 1:
+                yield " ".join(r"\S+" if word == str(value).lower() else re.escape(word) for word in said)
 
 
 def value_words(cell: BaseModel, key: str) -> str:

@@ -27,8 +27,11 @@ from harness.report.words.text import (
     significant,
     size,
 )
+from harness.spec.axes import TABLE
+from harness.spec.naming import sayings
 from harness.spec.work import Cell
 from harness.visible import printable
+from tests.axes import pair_of
 from tests.comparisons import sweep_run
 from tests.synthetic import make_cell, make_run
 
@@ -146,6 +149,71 @@ def test_long_names_side_by_side_lose_what_all_share_and_nothing_that_tells_them
     assert re.fullmatch(r"module\.path:x+…one…y+", first)
     assert names_apart(["a b" * 30], 40) == [shortened("a b" * 30, 40)]
     assert names_apart([], 40) == []
+
+
+def said_of(key: str) -> list[str]:
+    """How labels say an axis at its two values; empty where one says nothing."""
+    others = [other for other in TABLE if other != key]
+    return [" ".join(sayings(cell, without=others)) for cell in pair_of(key)]
+
+
+@pytest.mark.parametrize("key", TABLE)
+def test_a_long_name_says_of_an_axis_all_its_words_or_none_of_them(key: str) -> None:
+    shared = list(filter(None, (said for other in TABLE if other != key for said in dict.fromkeys(said_of(other)))))
+    before, behind = " ".join(shared[::2]), " ".join(shared[1::2])
+    a, b = said_of(key)
+    names = [f"none ×1 {before} b64 {a} {behind}", f"mirrored ×2 {before} b64 {b} {behind}"]
+    assert names_apart(names, 56) == [f"none ×1 {a}".strip(), f"mirrored ×2 {b}".strip()]
+
+
+def test_numbers_of_a_long_name_keep_what_they_are_of() -> None:
+    rest = "prefetch 8 cache none parallel_calls 4 interleave 2 shards 4"
+    called = [
+        f"parameter_server 2 workers 1 ps b64 XLA {steps} steps a call {threads} threads {rest}"
+        for steps, threads in ((8, 2), (8, 4), (4, 4))
+    ]
+    assert names_apart(called, 56) == [
+        "8 steps a call 2 threads",
+        "8 steps a call 4 threads",
+        "4 steps a call 4 threads",
+    ]
+    assert names_apart([f"mirrored ×1 b64 {n} threads {rest}" for n in (1, 2)], 56) == ["1 threads", "2 threads"]
+    servers = [f"parameter_server {n} workers {s} ps b64 {rest}" for n, s in ((2, 1), (2, 2), (3, 2))]
+    assert names_apart(servers, 56) == [
+        "parameter_server 2 workers 1 ps",
+        "parameter_server 2 workers 2 ps",
+        "parameter_server 3 workers 2 ps",
+    ]
+    scripts = [f"train.py --epochs {n} --depth 3 --{'x' * 60} b64" for n in (3, 4)]
+    assert names_apart(scripts, 56) == ["--epochs 3", "--epochs 4"]
+    counted = [f"package.module:function_{'x' * 60} {n} images" for n in (8, 16)]
+    assert [name[-10:] for name in names_apart(counted, 56)] == ["x 8 images", " 16 images"]
+
+
+def test_the_mark_of_what_is_unproved_stays_in_every_name() -> None:
+    rest = "prefetch 8 cache none parallel_calls 4 interleave 2 shards 4 (unproved)"
+    assert names_apart([f"{of} b64 XLA {rest}" for of in ("none ×1", "mirrored ×2")], 56) == [
+        "none ×1 (unproved)",
+        "mirrored ×2 (unproved)",
+    ]
+    names = [f"{'x' * 90}{seed}{'y' * 90} (unproved)" for seed in ("one" * 9, "two" * 9)]
+    one, both = names_apart([names[0].removesuffix(" (unproved)"), *names[1:]], 56), names_apart(names, 40)
+    assert [name.endswith(" (unproved)") for name in (*one, *both)] == [False, True, True, True]
+    assert max(map(len, one)) <= 56
+    assert max(map(len, both)) <= 40
+
+
+def test_long_names_that_differ_at_both_ends_or_in_several_places_are_short_too() -> None:
+    ends = [f"ab{seed}{'x' * 260}{seed}cd" for seed in ("one", "two")]
+    first, second = names_apart(ends, 56)
+    assert first != second
+    assert max(map(len, (first, second))) <= 56
+    many = [
+        f"ab{a}{'x' * 90}{b}{'y' * 90}{c}cd" for a in ("one", "two") for b in ("three", "four") for c in ("five", "six")
+    ]
+    apart = names_apart(many, 56)
+    assert len(set(apart)) == len(many)
+    assert max(map(len, apart)) <= 56
 
 
 def test_lists_read_as_english() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise, takewhile
 
 from harness.analysis import Interval
-from harness.analysis.cells import CellStatus, CellTrials
+from harness.analysis.cells import UNPROVED, CellStatus, CellTrials
+from harness.spec.naming import parts_of
 from harness.spec.work import Cell
 from harness.visible import one_line, printable
 from harness.visible import percent as percent
@@ -18,6 +19,8 @@ IN_THESE_MINUTES = "in these minutes"
 """Stands by every interval of a throughput or step time by itself, which tells nothing of the machine an hour later."""
 OWN_INTERVAL = f"95 % {IN_THESE_MINUTES}"
 """The head of their column."""
+_FEWEST = 12
+"""Characters that names are cut to at least."""
 STATUS_WORDS: dict[str, str] = {
     "ok": "ok",
     "unproved": "unproved",
@@ -153,64 +156,76 @@ def size(value: int | None) -> str:
 
 def shortened(text: str, limit: int = 120) -> str:
     """At most `limit` characters, whatever somebody called it; the middle goes. One line."""
-    text = one_line(text)
-    if len(text) <= limit:
-        return text
+    return _cut(one_line(text), limit)
+
+
+def _cut(text: str, limit: int) -> str:
     tail = limit // 3
-    return f"{text[: limit - tail - 1]}…{text[-tail:]}"
+    return text if len(text) <= limit else f"{text[: limit - tail - 1]}…{text[-tail:]}"
 
 
 def names_apart(names: Sequence[str], limit: int) -> list[str]:
     """The names of what stands side by side, a line each, of `limit` characters where they can be told apart by so few.
 
-    Where one is longer, words that all share go from all of them; then what several have in common at both ends.
+    Where one is longer, what all say goes from all of them; then what several have in common. The mark of what is
+    unproved stays.
     """
     lines = [one_line(name) for name in names]
     if max(map(len, lines), default=0) <= limit:
         return lines
-    without = _own_words(lines)
-    if len(lines) > 1 and all(without) and len(set(without)) == len(set(lines)):
-        lines = without
-    alike: defaultdict[str, set[str]] = defaultdict(set)
-    for line in lines:
-        alike[shortened(line, limit)].add(line)
-    cut = {line: short for short, of in alike.items() for line in of} | {
-        line: short for of in alike.values() if len(of) > 1 for line, short in _without_ends(of, limit).items()
-    }
-    return [cut[line] for line in lines]
+    marks = [UNPROVED if line.endswith(UNPROVED) else "" for line in lines]
+    bare = [line.removesuffix(mark) for line, mark in zip(lines, marks, strict=True)]
+    without = _own_parts(bare)
+    if len(bare) > 1 and all(without) and len(set(without)) == len(set(bare)):
+        bare = without
+    cut = _cut_apart(set(bare), limit - max(map(len, marks)))
+    return [cut[name] + mark for name, mark in zip(bare, marks, strict=True)]
 
 
-def _own_words(lines: Sequence[str]) -> list[str]:
-    """Each line's words without those that all have. A key goes only with its value and a number only with what it is
-    of: words and numbers with the same neighbour in every line."""
-    words_of = [["", *line.split(), ""] for line in lines]
-    shared = set.intersection(*map(_once, words_of))
-    kept = ([w for b, w, a in zip(of, of[1:], of[2:], strict=False) if _told(b, w, a) not in shared] for of in words_of)
-    return [" ".join(words).strip(",") for words in kept]
+def _own_parts(names: Sequence[str]) -> list[str]:
+    """What each says and not all: a thing is left out with all its words, or not at all."""
+    parts_in = [["", *parts_of(name), ""] for name in names]
+    shared = set.intersection(*map(_once, parts_in))
+    own = ([part for part, after in pairwise(of[1:]) if _told(part, after) not in shared] for of in parts_in)
+    return [" ".join(parts).strip(",") for parts in own]
 
 
-def _told(before: str, word: str, after: str) -> tuple[str, ...]:
-    """The word, and the one beside it without which it says nothing."""
-    if word.rstrip(",").isdecimal():
-        return before, word
-    return (word, after) if word.islower() and word.replace("_", "").isalpha() else (word,)
+def _told(part: str, after: str) -> tuple[str, ...]:
+    """The part, and with a plain word, such as a strategy's name, the one behind it, which it may belong to."""
+    part, after = part.rstrip(","), after.rstrip(",")
+    return (part, after) if part.islower() and part.replace("_", "").isalpha() else (part,)
 
 
-def _once(words: Sequence[str]) -> set[tuple[str, ...]]:
-    """The words and pairs of neighbours that stand there once."""
-    counts: Counter[tuple[str, ...]] = Counter([*((word,) for word in words), *pairwise(words)])
+def _once(parts: Sequence[str]) -> set[tuple[str, ...]]:
+    """The parts and pairs of neighbours that stand there once."""
+    plain = [part.rstrip(",") for part in parts]
+    counts: Counter[tuple[str, ...]] = Counter([*((part,) for part in plain), *pairwise(plain)])
     return {told for told, count in counts.items() if count == 1}
 
 
-def _without_ends(lines: Collection[str], limit: int) -> dict[str, str]:
-    """Each line without most of what all begin and end with: what is between these tells them apart."""
-    begin = _in_common(lines)
-    end = _in_common([line[begin:][::-1] for line in lines])
-    middles = {line: line[begin : len(line) - end] for line in lines}
-    room = max(0, limit - max(map(len, middles.values())) - 2) // 2
+def _cut_apart(names: Collection[str], limit: int) -> dict[str, str]:
+    """Each of these names in `limit` characters, or in a few more where so few would not tell them apart."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[_cut(name, limit)].append(name)
     return {
-        line: f"{line[: min(room, begin)]}…{middle}…{line[len(line) - min(room, end) :]}"
-        for line, middle in middles.items()
+        name: short
+        for cut, of in alike.items()
+        for name, short in (_without_ends(of, limit) if len(of) > 1 else {of[0]: cut}).items()
+    }
+
+
+def _without_ends(names: Collection[str], limit: int) -> dict[str, str]:
+    """Each name without most of what all begin and end with: what is between these tells them apart. Of that the middle
+    goes, too, where it is long."""
+    begin = _in_common(names)
+    end = _in_common([name[begin:][::-1] for name in names])
+    middles = {name: name[begin : len(name) - end] for name in names}
+    short = _cut_apart(middles.values(), max(limit - 2, _FEWEST))
+    room = max(0, limit - max(map(len, short.values())) - 2) // 2
+    return {
+        name: f"{name[: min(room, begin)]}…{short[middle]}…{name[len(name) - min(room, end) :]}"
+        for name, middle in middles.items()
     }
 
 
