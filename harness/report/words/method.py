@@ -152,8 +152,7 @@ def _decisions(summary: RunSummary) -> tuple[Method, ...]:
             "when it lies below the fastest with its whole interval: Hsu's "
             "comparison with the best, by Dunnett's one-sided 95 % limit for k − 1 comparisons and moderated variances "
             "(Smyth), of a noisier cell its own (Grubbs). The truly fastest cell is among those that are marked 95 "
-            "times in 100 (simulated 94.5 or more; 94 or more where it alone scatters three times as much as the "
-            "others).",
+            "times in 100 (simulated 94.5 or more, also where it alone scatters three times as much as the others).",
             f"Comparisons with the fastest: {compared or 'none'}.",
         ),
         Method(
