@@ -186,11 +186,14 @@ class Progress:
         return f"{'more than' if self.is_least else 'about'} {duration(self.left_s())} left"
 
     def _by_count(self) -> float:
-        """The first estimate; once a fifth of the trials is done, their measured pace."""
-        elapsed = self._clock() - self._since
-        if self.done == 0 or self.done * 5 < self.total:
-            return max(0.0, self._estimate_s - elapsed)
-        return elapsed / self.done * max(0, self.total - self.done)
+        """What is left of the first estimate; once a fifth of the trials is done, or it is used up, their measured
+        pace. Where it is used up before one is done, all of it is still to come."""
+        elapsed, left = self._clock() - self._since, self.total - self.done
+        if left <= 0:
+            return 0.0
+        if self.done * 5 < self.total and elapsed < self._estimate_s:
+            return self._estimate_s - elapsed
+        return elapsed / self.done * left if self.done else self._estimate_s
 
     def _end_set_up(self, now: float) -> None:
         if self._setting_up is not None:

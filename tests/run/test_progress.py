@@ -34,11 +34,18 @@ def test_at_first_the_time_left_is_the_estimate(clock: FakeClock) -> None:
     assert eta.left_s() == 40.0
 
 
-def test_an_estimate_that_was_too_short_leaves_nothing_not_less(clock: FakeClock) -> None:
+def test_an_estimate_that_is_used_up_gives_way_to_the_pace_and_is_all_to_come_where_nothing_is_done(
+    clock: FakeClock,
+) -> None:
     eta = Progress(clock)
-    eta.started("run", 10, 60.0)
-    clock.now += 90
-    assert eta.left_s() == 0.0
+    eta.started("run", 20, 140.0)
+    clock.now += 150
+    assert eta.left_s() == 140.0
+    eta.done = 1
+    assert eta.left_s() == 19 * 150.0
+    clock.now += 30
+    eta.done = 3
+    assert eta.left_s() == 17 * 60.0
 
 
 def test_once_a_fifth_is_done_the_measured_pace_counts(clock: FakeClock) -> None:
@@ -184,6 +191,10 @@ def test_a_run_of_faults_says_the_time_left_as_every_run_does(
         lines.ended(job("multi_worker_mirrored", "kill_worker", 0))
     told = [line.partition("]")[0] for line in out.getvalue().splitlines()[1:]]
     assert told == ["[1/6, about 50 s left", "[2/6, about 1 min 20 s left"]
+    lines.started("run", 20, 140.0)
+    for clock.now in (200.0, 260.0, 320.0):
+        lines.ended(job("multi_worker_mirrored", "kill_worker", 0))
+    assert out.getvalue().splitlines()[-1].startswith("[3/20, about 17 min 0 s left]")
 
 
 def test_the_terminal_says_which_look_comes_and_which_side_is_at_the_clock() -> None:
