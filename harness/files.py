@@ -111,12 +111,16 @@ def cut_log(descriptor: int, left_out: int = 0) -> int:
 
     How many bytes that is by now; `left_out` is how many it was before. Whoever appends to the log goes on.
     """
-    with contextlib.suppress(OSError):  # of a disk that is full yet, the next time
+    with contextlib.suppress(OSError):  # the log is then as it was, and is cut the next time
         if (size := os.fstat(descriptor).st_size) > LONGEST_LOG:
             end = os.pread(descriptor, END_OF_LOG // 2, size - END_OF_LOG // 2)
-            left_out += size - HEAD_OF_LOG - len(end)
-            os.ftruncate(descriptor, HEAD_OF_LOG)
-            os.write(descriptor, f"\n[harness: {left_out:,} bytes of this log are left out]\n".encode() + end)
+            gone = left_out + size - HEAD_OF_LOG - len(end)
+            kept = f"\n[harness: {gone:,} bytes of this log are left out]\n".encode() + end
+            # over what is there: a full disk has no room for it elsewhere, and others may take what is cut off
+            with Path(f"/dev/fd/{descriptor}").open("r+b", buffering=0) as log:  # which does not append
+                if os.pwrite(log.fileno(), kept, HEAD_OF_LOG) == len(kept):
+                    os.ftruncate(descriptor, HEAD_OF_LOG + len(kept))
+                    left_out = gone
     return left_out
 
 

@@ -184,6 +184,36 @@ def test_of_a_log_that_is_too_long_the_middle_is_left_out_and_who_appends_to_it_
         assert (tmp_path / "log").read_bytes().count(b"are left out") == 1
 
 
+def test_the_end_of_a_log_is_kept_on_a_disk_that_is_full_when_it_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with new_log(tmp_path / "log") as log:
+        log.write(b"." * LONGEST_LOG + b"\nlast\n")
+        log.flush()
+        monkeypatch.setattr(os, "write", full)  # nothing has room behind the end
+        gone = cut_log(log.fileno())
+        assert gone > 0
+        assert (tmp_path / "log").read_bytes().endswith(b".\nlast\n")
+        assert (tmp_path / "log").stat().st_size < END_OF_LOG
+
+
+def test_a_log_that_cannot_be_cut_is_as_it_was_and_nothing_of_it_counts_as_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with new_log(tmp_path / "log") as log:
+        log.write(b"." * (LONGEST_LOG + 1))
+        log.flush()
+        monkeypatch.setattr(os, "pwrite", full)
+        assert cut_log(log.fileno(), 5) == 5
+        assert (tmp_path / "log").read_bytes() == b"." * (LONGEST_LOG + 1)
+
+
 def test_a_log_that_is_no_longer_than_is_kept_is_kept_whole(tmp_path: Path) -> None:
     with new_log(tmp_path / "log") as log:
         log.write(b"." * LONGEST_LOG)
