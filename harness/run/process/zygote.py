@@ -37,6 +37,8 @@ IMPORTS_S = 0.5
 LOG = "zygote.log"
 RENEWED_AFTER = 20
 """Times what its start took: to start another one then costs less than 5 % of the time."""
+TRIAL_LOG = "the log of a trial are left out; what a step prints is timed, too"
+DATA_LOG = "the log of making data ready are left out"
 
 
 class ZygoteError(HarnessError):
@@ -143,10 +145,11 @@ class Zygote:
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
         self._children: dict[int, ForkedChild] = {}
         self._next = 0
-        self._alive_of: set[str] = set()
-        """The models of all trials since none was alive: what is left running is one of theirs."""
-        self._told_long: set[str] = set()
-        """Of whose logs it was said that some of them is left out."""
+        self._alive_of: set[tuple[str, str]] = set()
+        """The models of all trials since none was alive, or the data that are made ready, and their logs in words: what
+        is left running is one of theirs."""
+        self._told_long: set[tuple[str, str]] = set()
+        """Of whose logs, and of which, it was said that some of them is left out."""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._hung_up = False
@@ -308,7 +311,7 @@ class Zygote:
         with theirs, self._log(stderr) as log:
             self._send_fds(_line(Spawn(number=number, request=request)), [theirs.fileno(), log.fileno()])
         self._children[number] = child
-        self._alive_of.add(request.cell.subject)
+        self._alive_of.add(_printing(request))
         return child
 
     def _log(self, path: Path) -> BinaryIO:
@@ -355,17 +358,18 @@ class Zygote:
         return True
 
     def _say_of(self, death: Death) -> None:
-        """Say what trials had left running, or had printed too much of, and of which model where it can be only one."""
-        who = next(iter(self._alive_of)) if len(self._alive_of) == 1 else "a process"
+        """Say what trials had left running, or had printed too much of, and of which model or data where it can be only
+        one."""
+        names, logs = ({of[place] for of in self._alive_of} for place in (0, 1))
+        who = names.pop() if len(names) == 1 else "a process"
+        log = DATA_LOG if logs == {DATA_LOG} else TRIAL_LOG
         if death.left:
             counts = Counter(death.left).items()
             named = (name if count == 1 else f"{count} processes '{name}'" for name, count in counts)
             say_line(f"harness: ended what {who} had left running: {', '.join(named)}", sys.stderr)
-        if death.left_out and who not in self._told_long:
-            self._told_long.add(who)
-            size = f"{death.left_out / 2**20:,.1f} MiB"
-            words = f"{who} prints too much: {size} of the log of a trial are left out; what a step prints is timed"
-            say_line(f"harness: {words}, too", sys.stderr)
+        if death.left_out and (who, log) not in self._told_long:
+            self._told_long.add((who, log))
+            say_line(f"harness: {who} prints too much: {death.left_out / 2**20:,.1f} MiB of {log}", sys.stderr)
         if all(child.status is not None for child in self._children.values()):
             self._alive_of.clear()
 
@@ -375,6 +379,13 @@ class Zygote:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
             if not (readable or self._channel.holds_line) or not self.take_in(0.0):
                 return
+
+
+def _printing(request: Request) -> tuple[str, str]:
+    """Whose words are in the log of a process, and what is said of that log where it is cut."""
+    if request.task == "prepare":
+        return f"data '{request.cell.data_set}'", DATA_LOG
+    return request.cell.subject, TRIAL_LOG
 
 
 def _line(order: Spawn) -> bytes:

@@ -15,7 +15,8 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.files import LONGEST_LOG
-from harness.protocol.messages import Report
+from harness.protocol.messages import Report, Request
+from harness.run.data import preparation
 from harness.run.process.renewal import renew
 from harness.run.process.zygote import RENEWED_AFTER, ForkedChild, Zygote, ZygoteError
 from tests.run.process.zygotes import HANGS, WITHOUT_TENSORFLOW, gone, pid_of, request, spawn
@@ -50,6 +51,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
     """One for all tests that leave it as it was, without a trial."""
     with Zygote(python=without_tensorflow(tmp_path_factory.mktemp("shared"))) as started:
         yield started
+
+
+def wait_until_cut(child: ForkedChild) -> None:
+    deadline = time.monotonic() + 20
+    while b"bytes of this log are left out" not in child._stderr.read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def daemon_of(child: ForkedChild) -> psutil.Process:
@@ -158,9 +165,7 @@ def test_what_a_trial_prints_without_end_is_cut_while_it_prints_and_that_is_said
 ) -> None:
     for _ in range(2):
         child = spawn(zygote, PRINTS_WITHOUT_END)
-        deadline = time.monotonic() + 20
-        while b"bytes of this log are left out" not in child._stderr.read_bytes() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until_cut(child)
         child.kill()
         log = child._stderr.read_text()
         assert len(log) <= LONGEST_LOG
@@ -171,6 +176,28 @@ def test_what_a_trial_prints_without_end_is_cut_while_it_prints_and_that_is_said
         r"harness: mnist_cnn prints too much: [0-9,.]+ MiB of the log of a trial are left out", capfd.readouterr().err
     )
     assert len(said) == 1
+
+
+def test_of_data_that_are_made_ready_and_print_without_end_the_data_are_named_and_a_trial_is_told_of_later(
+    zygote: Zygote, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def cut(*requests: Request) -> list[str]:
+        children = [zygote.spawn(one) for one in requests]
+        for child in children:
+            wait_until_cut(child)
+        for child in children:
+            child.kill()
+        return re.sub(r"[0-9,.]+ MiB", "all", capfd.readouterr().err).splitlines()
+
+    digits, prose = (preparation(request(PRINTS_WITHOUT_END, data=data)) for data in ("digits", "prose"))
+    left_out = "prints too much: all of the log of making data ready are left out"
+    assert cut(digits) == [f"harness: data 'digits' {left_out}"]
+    assert cut(digits) == []
+    assert cut(digits, prose) == [f"harness: a process {left_out}"]
+    of_trial = "prints too much: all of the log of a trial are left out; what a step prints is timed, too"
+    assert cut(request(PRINTS_WITHOUT_END)) == [f"harness: mnist_cnn {of_trial}"]
+    both = [request(PRINTS_WITHOUT_END, model=model) for model in ("mnist_cnn", "mlp")]
+    assert cut(*both) == [f"harness: a process {of_trial}"]
 
 
 def test_a_trial_has_no_log_of_another_open(shared: Zygote) -> None:
