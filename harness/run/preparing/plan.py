@@ -8,7 +8,7 @@ from harness.errors import UsageError
 from harness.protocol.preparing import Described
 from harness.protocol.shards import kept_at, unfinished
 from harness.record.files import LOCK_NAME
-from harness.record.tfrecords import FEATURES, Features
+from harness.record.tfrecords import FEATURES, Features, Preparation
 from harness.run.preparing.asked import AskedFiles
 from harness.spec.axes import is_own_code
 from harness.spec.calls import own_text
@@ -48,14 +48,19 @@ def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
     if begun is not None:
         asked_for |= {"wall_s": begun.wall_s, "cpu_s": begun.cpu_s}
     plan = PreparePlan(**{**described.features.model_dump(exclude={"digest", "shards", "preparation"}), **asked_for})
-    if known is not None and (how := known.preparation) is not None:
-        keys = known.model_dump(exclude={"digest", "shards", "preparation"})
-        begun = PreparePlan(**keys, source=how.source, state=how.state, count=len(known.shards))
+    if known is not None and known.preparation is not None:
+        begun = plan_of(known, known.preparation)
     if begun is None:
         return plan
     if differs := _difference(begun, plan):
         raise UsageError(f"target: '{asked.target}' holds another data set: {differs}; name a new folder, or remove it")
     return plan.model_copy(update={"state": begun.state})  # empty where an earlier version has begun
+
+
+def plan_of(features: Features, how: Preparation) -> PreparePlan:
+    """The plan that leads to these files."""
+    keys = features.model_dump(exclude={"digest", "shards", "preparation"})
+    return PreparePlan(**keys, source=how.source, state=how.state, count=len(features.shards))
 
 
 def check_target(target: Path) -> None:

@@ -9,10 +9,11 @@ import importlib.util
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.errors import HarnessError, StorageError, UsageError, not_one_of
+from harness.errors import HarnessError, Interrupted, StorageError, UsageError, not_one_of
 from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
 from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, unfinished, whole_files, written_file
@@ -48,7 +49,9 @@ def writers(asked: AskedFiles, interrupts: Interrupts) -> Iterator[Writers]:
 
 def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
     features, wrote = write(asked, work, listener)
-    return (compared(asked.target, features, work) if wrote else features), wrote
+    if not wrote:
+        return features, False
+    return compared(asked.target, features, contextlib.nullcontext(work), listener), True
 
 
 def write(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
@@ -157,12 +160,27 @@ def _keep_cost(target: Path, plan: PreparePlan, cost: tuple[float, float]) -> No
         replace_file(target / PLAN, to_json(so_far, indent=1))
 
 
-def compared(target: Path, features: Features, work: Writers) -> Features:
-    """The features.json with how fast source and files are read, which is measured now."""
+def compared(
+    target: Path, features: Features, of: AbstractContextManager[Writers], listener: FilesListener
+) -> Features:
+    """The features.json with how fast source and files are read, which the processes `of` measure now.
+
+    What keeps that from being known, or kept, is said, and is no fault of the files. Interrupted says that they are
+    whole.
+    """
     assert features.preparation is not None
-    found = ReadingCompared.model_validate_json(work.answer("compare"))
-    read = {"source_read": found.source, "files_read": found.files}
-    more = features.model_copy(update={"preparation": features.preparation.model_copy(update=read)})
-    with storage(target):
-        replace_file(target / FEATURES, to_json(more, indent=1))
+    more, kept = features, target / FEATURES
+    try:
+        with of as work:
+            found = ReadingCompared.model_validate_json(work.answer("compare"))
+        read = {"source_read": found.source, "files_read": found.files}
+        more = features.model_copy(update={"preparation": features.preparation.model_copy(update=read)})
+        with storage(target):
+            replace_file(kept, to_json(more, indent=1))
+    except (Interrupted, KeyboardInterrupt):
+        there = f"every file is whole, and what writing them took is in '{kept}'"
+        raise Interrupted(f"interrupted while source and files were compared; {there}") from None
+    except HarnessError as error:
+        how = "known" if more is features else f"kept in '{kept}'"
+        listener.said(f"how fast source and files are read is not {how}: {error}")
     return more

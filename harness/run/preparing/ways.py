@@ -11,7 +11,7 @@ from harness.record.files import LOCK_NAME, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Preparation, WayCost
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import AskedFiles, FilesListener, RunBy
-from harness.run.preparing.plan import TRIED_IN
+from harness.run.preparing.plan import PLAN, TRIED_IN, plan_of
 from harness.run.preparing.prepare import checked, compared, locked, storage, write, writers
 
 TURNS_EACH = 4
@@ -33,8 +33,7 @@ def prepare_by_each(asked: AskedFiles, ways: Sequence[RunBy], listener: FilesLis
             features = _settled(asked.target, taken)
         finally:
             shutil.rmtree(asked.target / TRIED_IN, ignore_errors=True)
-        with writers(each[0], interrupts) as work:
-            return compared(asked.target, features, work)
+        return compared(asked.target, features, writers(each[0], interrupts), listener)
 
 
 def _must_be_new(target: Path) -> None:
@@ -77,7 +76,10 @@ def _written(asked: AskedFiles, interrupts: Interrupts, listener: FilesListener,
 
 
 def _settled(target: Path, taken: dict[RunBy, list[Features]]) -> Features:
-    """The files of the last turn in their place, with a features.json that says what each way has cost."""
+    """The files of the last turn in their place, with a features.json that says what each way has cost.
+
+    `prepare` by one way goes on where that is cut off.
+    """
     costs = {way: [_how(made) for made in turns] for way, turns in taken.items()}
     ways = {
         way: WayCost(wall_s=[how.wall_s for how in turns], cpu_s=[how.cpu_s for how in turns])
@@ -87,9 +89,11 @@ def _settled(target: Path, taken: dict[RunBy, list[Features]]) -> Features:
     how = sorted(costs[cheapest], key=lambda one: one.wall_s)[(TURNS_EACH - 1) // 2]
     features = taken[cheapest][0].model_copy(update={"preparation": how.model_copy(update={"ways": ways})})
     with storage(target):
+        replace_file(target / PLAN, to_json(plan_of(features, how), indent=1))
         for shard in features.shards:
             (target / TRIED_IN / shard.file).replace(target / shard.file)
         replace_file(target / FEATURES, to_json(features, indent=1))  # which says that all are there
+        (target / PLAN).unlink(missing_ok=True)
     return features
 
 

@@ -1,11 +1,9 @@
 """What `prepare` does with its target before any process writes into it."""
 
 import contextlib
-import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,19 +13,19 @@ import pytest
 
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LONGEST_LOG
-from harness.protocol.preparing import SIGN, Described, ReadingCompared, ShardPlan
+from harness.protocol.preparing import SIGN, ShardPlan
 from harness.record.files import _new_file_beside
-from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, side_file
+from harness.record.tfrecords import FEATURES, Feature, Features, WrittenShard
 from harness.run.data import PREPARE_LIMIT_S
 from harness.run.interrupts import Interrupts
 from harness.run.preparing import prepare as preparing
 from harness.run.preparing import processes
 from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan
-from harness.run.preparing.prepare import _prepare, locked, prepare
+from harness.run.preparing.prepare import locked, prepare
 from harness.run.preparing.processes import Writers
-from harness.run.preparing.ways import prepare_by_each
 from tests.preloaded import handed_in
+from tests.run.preparing.written import Played, called
 
 
 def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a_users_file_is_not(
@@ -57,47 +55,6 @@ def test_a_folder_of_somebody_elses_is_refused_and_no_file_of_it_is_gone(tmp_pat
     with locked(tmp_path), pytest.raises(UsageError, match=r"has files that prepare has not made, .*'\.movie\.part'"):
         called(tmp_path, most=4)
     assert {path.name for path in tmp_path.iterdir()} == before
-
-
-class Played:
-    """Writers without processes, of which one file takes ten seconds of processor time; they break at the `most`th."""
-
-    def __init__(self, target: Path, most: int, state: str = "as ever", content: bytes = b"1234") -> None:
-        self._target, self._most, self._state, self._content, self._used = target, most, state, content, 0.0
-
-    def warm_up(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def cpu_s(self) -> float:
-        return self._used
-
-    def answer(self, do: str, _: Any = None) -> str:
-        if do == "compare":
-            speed = ReadingSpeed(examples=1, examples_per_s=[1.0])
-            return ReadingCompared(source=speed, files=speed).model_dump_json()
-        of = Feature(feature="input", encoding="int64", shape=[3])
-        features = Features(input=of, target=Feature(feature="y", encoding="int64"), examples=8)
-        return Described(features=features, state=self._state).model_dump_json()
-
-    def write(self, _: Any, missing: Sequence[ShardPlan], __: FilesListener, keep_cost: Callable[[], None]) -> None:
-        for number, one in enumerate(missing):
-            if number == self._most:
-                raise HarnessError("broken")
-            (self._target / one.file).write_bytes(self._content)
-            self._used += 10.0
-            sha256, size = hashlib.sha256(self._content).hexdigest(), len(self._content)
-            shard = WrittenShard(file=one.file, examples=one.examples, bytes=size, sha256=sha256, bytes_in=7)
-            side_file(self._target, one.file).write_text(shard.model_dump_json())
-            keep_cost()
-
-
-def called(target: Path, most: int, state: str = "as ever", source: str = "my:examples") -> Features:
-    """What a call comes to that writes four files, unless it breaks at the `most`th."""
-    played: Any = Played(target, most, state)
-    return _prepare(AskedFiles(source, target, target, shards=4), played, FilesListener())[0]
 
 
 def test_a_function_with_its_parameters_in_another_order_is_the_same_source(
@@ -277,33 +234,6 @@ def test_a_preparation_that_went_on_twice_has_cost_what_its_three_calls_have(tmp
     assert 40 <= made.cpu_s <= 40 + computed
     assert 0 < made.wall_s <= waited
     assert not (tmp_path / PLAN).exists()
-
-
-@pytest.fixture
-def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`call` calls `prepare` by several ways, which take so many seconds, and half a second less each time; `writes`
-    says what is in a file of a way. `calls` has who wrote, in turns."""
-    now, calls = [0.0], list[str]()
-
-    def call(writes: Callable[[str], bytes] = lambda _: b"1234", most: int = 4, **seconds: float) -> Features:
-        class Timed(Played):
-            def __init__(self, asked: AskedFiles, *_: Any) -> None:
-                super().__init__(asked.target, most, content=writes(asked.by))
-                self._by = asked.by
-
-            def write(self, plan: Any, missing: Sequence[ShardPlan], *others: Any) -> None:
-                calls.append(self._by)
-                now[0] += seconds[self._by] - 0.5 * calls.count(self._by)
-                super().write(plan, missing, *others)
-
-        monkeypatch.setattr(preparing, "Writers", Timed)
-        clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: 0.0)
-        monkeypatch.setattr(preparing, "time", clock)
-        monkeypatch.setattr(preparing, "NEEDS", {})
-        ways: Any = list(seconds)
-        return prepare_by_each(AskedFiles("digits", tmp_path / "new", tmp_path, shards=4), ways, FilesListener())
-
-    return SimpleNamespace(call=call, calls=calls)
 
 
 def test_several_ways_write_all_files_in_turns_and_what_each_cost_is_kept(tmp_path: Path, timed: Any) -> None:
