@@ -38,6 +38,8 @@ REVISION = "git.revision"
 OF_TIME = len("20261121T012345Z")
 """Characters that a run's id begins with, its time."""
 _NAMED_BY_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z-")
+BEHIND_S = 60.0
+"""Runs that begin at once have ids some seconds apart, in either order: only what is further ahead tells of a clock."""
 
 _Listener = TypeVar("_Listener", bound=Listener)
 
@@ -83,11 +85,19 @@ def _say_if_behind(results: Path, run_id: str) -> None:
     """Say where a run beside this one has a later time for a name, since a clock was set back: that one stays `latest`,
     and no file tells which of the two was made last, since all have their times from that clock."""
     with contextlib.suppress(OSError):
-        names = (path.parent.name for path in results.glob(f"*/{MANIFEST_NAME}"))
-        later = max((name for name in names if _NAMED_BY_TIME.match(name)), default="")
-        if later[:OF_TIME] > run_id[:OF_TIME]:
+        names = [path.parent.name for path in results.glob(f"*/{MANIFEST_NAME}")]
+        later = max(names, key=_time_of, default="")
+        if _time_of(later) - _time_of(run_id) > BEHIND_S:
             words = f"the clock is behind that of '{later}', which stays 'latest'; call this run by its id, {run_id}"
             say_line(f"harness: {words}", sys.stderr)
+
+
+def _time_of(run_id: str) -> float:
+    """When a run was named, in seconds since 1970; 0 of a name that begins with no time."""
+    with contextlib.suppress(ValueError):  # of what looks like one, such as the 99th of a month
+        if _NAMED_BY_TIME.match(run_id):
+            return datetime.datetime.strptime(f"{run_id[:OF_TIME]}+0000", "%Y%m%dT%H%M%SZ%z").timestamp()
+    return 0.0
 
 
 def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,16 @@ def test_a_new_results_folder_that_git_does_not_ignore_is_told_once_with_the_rem
     assert "results" not in left.stdout
 
 
-@pytest.mark.parametrize(("year", "behind"), [(2999, True), (2025, False)])
-def test_a_run_of_a_clock_that_was_set_back_is_told_what_to_call_it(
-    bench: KindBench, capsys: pytest.CaptureFixture[str], year: int, behind: bool
+@pytest.mark.parametrize(("ahead_s", "behind"), [(3600, True), (2, False), (-3600, False)])
+def test_a_run_of_a_clock_that_was_set_back_is_told_what_to_call_it_and_one_that_began_beside_another_is_not(
+    bench: KindBench, capsys: pytest.CaptureFixture[str], ahead_s: int, behind: bool
 ) -> None:
-    other = bench.results / f"{year}0101T000000Z-sweep-ab12"
-    for folder in (other, bench.results / "29991231T000000Z-no-run"):
+    then = datetime.now(UTC) + timedelta(seconds=ahead_s)
+    other, no_date = bench.results / f"{then:%Y%m%dT%H%M%SZ}-sweep-ab12", bench.results / "29991399T000000Z-mine"
+    for folder in (other, no_date, bench.results / "29991231T000000Z-no-run"):
         folder.mkdir(parents=True)
-    (other / "run.json").touch()
+    for run in (other, no_date):
+        (run / "run.json").touch()
     name = bench.begin().name
     told = (
         f"harness: the clock is behind that of '{other.name}', which stays 'latest'; call this run by its id, {name}\n"
