@@ -38,13 +38,14 @@ def prepare_by_each(asked: AskedFiles, ways: Sequence[RunBy], listener: FilesLis
 
 def _must_be_new(target: Path) -> None:
     with storage(target):
-        shutil.rmtree(target / TRIED_IN, ignore_errors=True)  # of a call that was killed
-        held = [path.name for path in target.iterdir() if path.name != LOCK_NAME]
+        held = [path.name for path in target.iterdir() if path.name not in (LOCK_NAME, TRIED_IN)]
     if held:
         raise UsageError(
             f"target: '{target}' has files, such as '{min(held)}', and several ways of --with are timed by writing all "
             "of them; name a new folder"
         )
+    with storage(target):
+        shutil.rmtree(target / TRIED_IN, ignore_errors=True)  # of a call that was killed
 
 
 def _tried(each: Sequence[AskedFiles], interrupts: Interrupts, listener: FilesListener) -> dict[RunBy, list[Features]]:

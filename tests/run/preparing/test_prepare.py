@@ -273,6 +273,16 @@ def test_several_ways_are_timed_in_a_new_folder_alone_or_one_where_that_was_stop
         timed.call(local=20.0, dask=10.0)
 
 
+def test_a_folder_of_somebody_elses_is_refused_before_anything_of_it_is_removed(tmp_path: Path, timed: Any) -> None:
+    kept = (tmp_path / "new" / "theirs", tmp_path / "new" / TRIED_IN / "tried")
+    for file in kept:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    with pytest.raises(UsageError, match=r"has files, such as 'theirs', and several ways of --with are timed by"):
+        timed.call(local=20.0, dask=10.0)
+    assert all(file.exists() for file in kept)
+
+
 def test_one_way_goes_on_where_several_were_stopped(tmp_path: Path) -> None:
     (tmp_path / TRIED_IN).mkdir()
     called(tmp_path, most=4)
