@@ -21,7 +21,7 @@ END_OF_LOG = 2**20
 """Bytes: the stacks of hundreds of threads."""
 HEAD_OF_LOG = 2**16
 LONGEST_LOG = 4 * END_OF_LOG
-"""Bytes of a log that are kept: of one that is longer the middle is left out."""
+"""Bytes at which a log is cut: HEAD_OF_LOG of its beginning and half of END_OF_LOG of its end stay."""
 
 
 def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
