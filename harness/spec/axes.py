@@ -64,9 +64,10 @@ WITH_PARAMETERS = ("", calls.PATTERN)
 OWN_CALL = rf"{registry.OWN_PATTERN}(\([^()]*\))?"
 OWN_MODEL = ("keras:NAME, package.module:function", rf"{OWN_CALL}|(keras:)?{calls.PATTERN}")
 PHOTOGRAPHS = r"photographs:[1-9]\d{0,4}"
+SO_MANY_PHOTOGRAPHS = "photographs:NUMBER (at most 99999)"
 PLACES = r"(tfrecord|folder):[^,\n]+"
 OWN_DATA = (
-    "tfds:NAME, photographs:NUMBER, tfrecord:GLOB, folder:PATH, package.module:function",
+    f"tfds:NAME, {SO_MANY_PHOTOGRAPHS}, tfrecord:GLOB, folder:PATH, package.module:function",
     rf"{TFDS}|{PHOTOGRAPHS}|{PLACES}|{OWN_CALL}",
 )
 TWO_REPLICAS = {"strategy": USUAL_STRATEGY, "replicas": 2}
@@ -195,7 +196,7 @@ class Axes(BaseModel):
         works=FEEDING,
         one_update=GIVEN,
         no_lever="other data are other work",
-        help="{names}, photographs:NUMBER, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
+        help=f"{{names}}, {SO_MANY_PHOTOGRAPHS}, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
         "package.module:function, with parameters, too", asked=("digits",), choices="data", own=OWN_DATA,
         spelling=Spelling(calls.split_values, ",".join), depth=0, apart="other data are other work", later=False,
         label=left_out, always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),

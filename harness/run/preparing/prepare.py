@@ -24,6 +24,7 @@ from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan, check_target, one_spelling, plan_for
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
+from harness.spec.axes import SO_MANY_PHOTOGRAPHS
 from harness.trial.engines import catalogue_of
 
 
@@ -98,7 +99,7 @@ def checked(asked: AskedFiles) -> AskedFiles:
         if fault := catalogue.data_fault(asked.source, asked.data_dir):
             raise UsageError(fault.replace("data: ", "source: ", 1))
         if ":" not in asked.source:
-            beside = ["photographs:NUMBER", "tfds:NAME", "folder:PATH", "package.module:function"]
+            beside = [SO_MANY_PHOTOGRAPHS, "tfds:NAME", "folder:PATH", "package.module:function"]
             raise not_one_of("source", asked.source, [*catalogue.data, *beside])
     if reason := no_folder(asked.target):
         raise UsageError(f"target: given '{asked.target}', expected a folder: {reason}")

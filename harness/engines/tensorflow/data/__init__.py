@@ -18,7 +18,7 @@ from harness.engines.tensorflow.data.tfrecord import PREFIX as FILES
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource, fault_here, kind_here
 from harness.errors import not_one_of
 from harness.registry import registered
-from harness.spec.axes import PHOTOGRAPHS, is_own_code
+from harness.spec.axes import PHOTOGRAPHS, SO_MANY_PHOTOGRAPHS, is_own_code
 
 __all__ = ["PRELOAD", "DataInfo", "Source", "data_gives", "has_pipeline", "load_source", "sources", "unknown"]
 
@@ -52,6 +52,8 @@ def unknown(name: str, data_dir: Path) -> str | None:
         return fault_here(name)
     if name.startswith(FOLDER):
         return folder_fault(name)
+    if name.removeprefix(CROPS_OF).isdigit() and not re.fullmatch(PHOTOGRAPHS, name):
+        return f"data: given '{name}', expected {SO_MANY_PHOTOGRAPHS}"
     return unknown_to_tfds(name, data_dir)
 
 
@@ -79,4 +81,4 @@ def load_source(name: str) -> Source:
         return Photographs(int(name.removeprefix(CROPS_OF)))
     if is_own_code(name):
         return own_source(name)
-    raise not_one_of("data", name, [*known, f"{CROPS_OF}NUMBER", f"{PREFIX}NAME", *PLACES, "package.module:function"])
+    raise not_one_of("data", name, [*known, SO_MANY_PHOTOGRAPHS, f"{PREFIX}NAME", *PLACES, "package.module:function"])

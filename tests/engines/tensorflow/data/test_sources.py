@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from harness.engines.tensorflow.data import load_source, sources
+from harness.engines.tensorflow.data import load_source, sources, unknown
 from harness.errors import UsageError
+from harness.run.request import asked_matrix
+from harness.spec.sweep import Sweep
 
 
 def test_names_are_listed_without_importing_tensorflow_or_numpy() -> None:
@@ -74,3 +77,11 @@ def test_only_synthetic_data_stay_on_the_device_and_fit_every_model() -> None:
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"data: 'digit' is not one of .*digits, .*tfds:NAME.*'digits'\?"):
         load_source("digit")
+
+
+def test_more_photographs_than_there_may_be_are_refused_with_the_most(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^data: 'photographs:100000' is not one of .*:NUMBER \(at most 99999\), "):
+        asked_matrix(Sweep(strategy=["none"], data=["photographs:100000"]))
+    told = "data: given 'photographs:100000', expected photographs:NUMBER (at most 99999)"
+    assert unknown("photographs:100000", tmp_path) == told
+    assert unknown("photographs:99999", tmp_path) is None
