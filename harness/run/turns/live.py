@@ -12,6 +12,7 @@ from typing import Literal, NoReturn
 from harness.files import END_OF_LOG
 from harness.protocol.messages import PROOF_PHASES, Outcome, Report, Request, Turn
 from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord, Windows
+from harness.registry import is_script
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.spawning import spawn
@@ -312,7 +313,12 @@ class LiveTrial:
             reason += f", nor within {self.timeout_s * self.company:g} s, as {self.company} may share the cores"
         if self._kernels_until is not None:
             reason += f", nor in {KERNELS_S:g} s more, in which kernels were compiled for its card"
-        self._end("timeout", ": ".join(filter(None, (reason, missing, data))))
+        self._end("timeout", ": ".join(filter(None, (reason, missing, data, self._unmarked()))))
+
+    def _unmarked(self) -> str:
+        """Why a script of the user's own that goes on and on is never set up; empty where it is no script."""
+        waits = self.phase == "build" and is_script(str(self.cell.get("step")))
+        return "the script has not called a function that harness.mark_step marks" if waits else ""
 
     def _end(self, status: Status, reason: str | None) -> NoReturn:
         self.status, self.reason = status, reason

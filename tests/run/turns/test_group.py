@@ -12,6 +12,7 @@ from harness.run.turns import group as turns
 from harness.run.turns import live
 from harness.spec import Cell
 from harness.spec.bases import base_of
+from harness.spec.work import OwnStepCell
 from tests.record.examples import cell
 from tests.run.fakes import PROVED, Actor, Bench, Play, all_play, only
 
@@ -154,6 +155,22 @@ def test_a_trial_that_hangs_times_out_with_its_phase_and_stacks_and_the_rest_goe
     assert hung.evidence is not None
     assert "most recent call first" in hung.evidence
     assert [records[item.cell_id].status for item in (BASE, THREE)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("step", "at", "says"),
+    [
+        ("train.py --epochs 3", "check", "build: the script has not called a function that harness.mark_step marks"),
+        ("train.py --epochs 3", 2, "steady"),
+        ("mine:make_step", "check", "build"),
+    ],
+)
+def test_a_script_that_goes_on_without_a_marked_step_times_out_with_what_it_lacks(
+    tmp_path: Path, step: str, at: str | int, says: str
+) -> None:
+    own = OwnStepCell(step=step)
+    [hung] = Bench(tmp_path, [own], only(own, Play(at, Actor.hang)), sweep={"timeout": 0.3}).start().trials
+    assert hung.reason == f"no sign of life within 0.3 s during {says}"
 
 
 def says_that_kernels_are_compiled(actor: Actor) -> None:
