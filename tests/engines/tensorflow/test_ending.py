@@ -134,8 +134,9 @@ def test_what_a_strategy_cannot_do_is_unsupported_and_says_what_and_why(tf: Any)
     assert reason.startswith("CentralStorageStrategy does not let a replica write")
     assert reason.endswith("(here BatchNormalization)")
     mirrored = tf.distribute.MirroredStrategy(devices, tf.distribute.HierarchicalCopyAllReduce(1))
-    for options in ({"gradient_accumulation_steps": 2}, {"use_ema": True, "ema_overwrite_frequency": 1}):
-        status, reason = raised_under(mirrored, plain=True, **options)
+    accumulating, averaging = {"gradient_accumulation_steps": 2}, {"use_ema": True, "ema_overwrite_frequency": 1}
+    for strategy, options in ((mirrored, accumulating), (central, accumulating), (mirrored, averaging)):
+        status, reason = raised_under(strategy, plain=True, **options)
         assert (status, "inside a condition" in reason) == ("unsupported", True)
     status, reason = raised_under(mirrored, plain=True, mixed=True)
     assert (status, "reduction_to_one_device" in reason) == ("unsupported", True)

@@ -23,6 +23,7 @@ from harness.record.explain import NO_UPDATE
 from harness.record.trial import Plant
 from harness.run.process.zygote import Zygote
 from harness.trial.examples import random_batch
+from tests.engines.sweeps import must_have_passed_the_whole_gate
 from tests.record.examples import cell
 from tests.run.process.clusters import measured
 
@@ -196,6 +197,17 @@ def test_keras_own_several_steps_fail_under_mirrored_replicas_that_sum_up_by_col
     assert (summed.status, copied.status) == ("crashed", "unproved")
     assert copied.reason.startswith("late: Keras' program of several steps makes no single one")
     assert "You must feed a value for placeholder" in summed.reason
+
+
+@pytest.mark.slow
+def test_a_call_that_ends_while_gradients_are_accumulated_is_proved(shared_zygote: Zygote) -> None:
+    keys = {"model": "mlp", "data": "iris", "batch_size": 8, "global_batch_size": 8, "steps_per_execution": 3}
+    accumulating = {"strategy": "none", "replicas": 1, "optimizer": "sgd(gradient_accumulation_steps=4)"}
+    record = measured(shared_zygote, windows=3, **keys, **accumulating)
+    must_have_passed_the_whole_gate(record)
+    assert record.executed is not None
+    assert record.executed.steps_a_call == 3
+    assert record.checks.detail["accumulation"] == "each update takes the gradients of 4 steps"
 
 
 def test_what_is_planted_between_steps_or_takes_them_apart_wants_a_call_for_each(tf: Any) -> None:
