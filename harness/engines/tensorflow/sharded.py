@@ -49,7 +49,8 @@ class WrittenSource(TfrecordSource):
             raise not_prepared(origin.name, folder)
         super().__init__(str(folder))
         self.name = origin.name
-        self._origin = origin
+        self._origin = copy.copy(origin)
+        self._origin.gives = self.gives  # some sources know it once they are asked what they are
 
     def for_model(self, model: "keras.Model") -> Source:
         """And its origin, too."""

@@ -86,6 +86,21 @@ def test_the_files_give_the_examples_of_the_source_in_its_order(
     assert told == [line for line in told if line.startswith(f"'{data}' written into 3 files, gzip, ")] != []
 
 
+@pytest.mark.usefixtures("told")
+def test_a_model_of_whole_numbers_has_them_from_what_was_written_of_a_set_of_tensorflow_datasets(
+    tmp_path: Path,
+) -> None:
+    from tests.engines.tensorflow.own_kinds import model_of_pixels
+
+    load_source("digits").prepare(tmp_path)
+    cell = CELL.model_copy(update={"data": "tfds:sklearn_digits"})
+    make_ready(cell, tmp_path)
+    files = source_of(cell, tmp_path).for_model(model_of_pixels())
+    for source in (files, files.origin):
+        x, _ = next(plain_pass(source, tmp_path, (8, 8, 1), None).batch(4).as_numpy_iterator())
+        assert (x.dtype, x.max()) == (np.uint8, 255)
+
+
 @pytest.mark.parametrize(
     ("asked", "read"),
     [
