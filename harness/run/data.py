@@ -1,6 +1,7 @@
 """Data sets are made ready once in each place where trials read them, before anything is measured there."""
 
 from harness.protocol.messages import Request
+from harness.spec.axes import is_own_code
 from harness.spec.work import DataFiles
 
 PREPARE_LIMIT_S = 3600.0
@@ -13,6 +14,12 @@ def data_key(request: Request) -> DataKey:
     """What tells the data of one request from those of another in the same place: which, in which files of the
     harness's own, and in which folder."""
     return request.cell.data_set, request.cell.data_files, request.data_dir
+
+
+def takes_any_data(request: Request) -> bool:
+    """Whether its model is the user's own, which takes what one by name may not: where both want the same data, those
+    are made ready for the other, and refused before they are downloaded."""
+    return is_own_code(str(request.cell.get("model")))
 
 
 def preparation(request: Request) -> Request:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.store import TELL, locked, not_prepared, unusable
+from harness.engines.tensorflow.data.tfds import TfdsSource
 from harness.engines.tensorflow.data.tfrecord import TfrecordSource
 from harness.engines.tensorflow.preparing import describe, write_group
 from harness.errors import HarnessError, StorageError, Unsupported, UsageError
@@ -69,13 +70,32 @@ def source_of(cell: Cell, data_dir: Path) -> Source:
     """What a cell reads: its data as they are, or from the files that it asks for, which are there.
 
     Raises HarnessError where there are no such data, or no such files, and Unsupported for what the user's own function
-    would have to do itself.
+    would have to do itself, or nobody does to examples that the model takes as they are.
     """
     origin, files = load_source(cell.data_set or ""), cell.data_files
     if isinstance(origin, OwnBatches):
         origin.must_not_be_asked(cell)
         origin.are_for(cell)
-    return origin if files is None else WrittenSource(origin, folder_of(origin, data_dir, files))
+    source = origin if files is None else WrittenSource(origin, folder_of(origin, data_dir, files))
+    _must_be_mapped(source, cell, data_dir)
+    return source
+
+
+def _must_be_mapped(source: Source, cell: Cell, data_dir: Path) -> None:
+    """Unsupported where a cell asks how examples are decoded, and none is."""
+    others = bool(cell.get("data_service")) or (cell.get("interleave") or 0) > 1  # which may keep no order
+    asked = {
+        "parallel_calls": bool(cell.get("parallel_calls")),
+        "deterministic": cell.get("deterministic") is False and not others,
+    }
+    if not any(asked.values()):
+        return
+    source.info(data_dir)  # of some only this tells what they give
+    if source.gives == "own":
+        key = max(asked, key=asked.__getitem__)
+        raise Unsupported(
+            f"{key}: '{source.name}' gives examples as the model takes them, and none is decoded: leave {key} out"
+        )
 
 
 def must_be_shared_evenly(source: Source, workers: int) -> None:
@@ -96,6 +116,8 @@ def make_ready(cell: Cell, data_dir: Path) -> None:
     Unsupported where they do not go into such files.
     """
     origin, files = load_source(cell.data_set or ""), cell.data_files
+    if isinstance(origin, TfdsSource):
+        origin.are_for(cell)
     origin.prepare(data_dir)
     if files is not None:
         _make_files(origin, data_dir, files)

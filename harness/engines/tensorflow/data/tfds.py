@@ -26,7 +26,8 @@ from harness.engines.tensorflow.data.store import (
 )
 from harness.engines.tensorflow.structures import PARTS, by_place, called, one_or_several
 from harness.errors import HarnessError, UsageError, nearest
-from harness.spec.axes import TFDS
+from harness.spec.axes import TFDS, is_own_code
+from harness.spec.work import Cell
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -53,6 +54,12 @@ class TfdsSource(Source):
         self.dataset = dataset
         self.name = PREFIX + dataset
         self.summary = f"the train split of '{dataset}' from tensorflow-datasets, downloaded once"
+        self.images_alone = False
+        """Whether it refuses, before a download, what is no image classification."""
+
+    def are_for(self, cell: Cell) -> None:
+        """From now on it refuses what the cell's model, where it is one by name, could not be trained on."""
+        self.images_alone = not is_own_code(str(cell.get("model")))
 
     def prepare(self, data_dir: Path) -> None:
         """Download and write the shards unless they are there; a prepared data set needs no network."""
@@ -196,6 +203,11 @@ def _kind(source: TfdsSource, info: Any) -> str:
                 raise UsageError(
                     f"data: '{source.name}' gives {called(of, place)} {fault}; make such of them in a function {remedy}"
                 )
+    if source.images_alone:
+        raise UsageError(
+            f"data: '{source.name}' is not image classification; it needs a model of your own, "
+            "--model package.module:function"
+        )
     return "own"
 
 

@@ -13,8 +13,9 @@ from harness.engines.tensorflow.data import DataInfo, load_source, tfds
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.store import import_tfds
 from harness.engines.tensorflow.data_for_model import workload_for
+from harness.engines.tensorflow.sharded import make_ready, source_of
 from harness.engines.tensorflow.tasks import TASKS
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Request
 from tests.record.examples import cell
@@ -104,6 +105,20 @@ def test_what_no_model_takes_is_refused_with_what_to_do_before_anything_is_downl
         load_source(f"tfds:{name}").prepare(tmp_path)
 
 
+def test_a_model_by_name_is_refused_what_is_no_image_classification_before_anything_is_downloaded(
+    tmp_path: Path,
+) -> None:
+    named, own = (cell(model=model, data="tfds:speech_commands") for model in ("mlp", "my:make"))
+    with pytest.raises(UsageError) as refused:
+        make_ready(named, tmp_path)
+    assert str(refused.value) == (
+        "data: 'tfds:speech_commands' is not image classification; it needs a model of your own, "
+        "--model package.module:function"
+    )
+    with pytest.raises(NoNetworkError):
+        make_ready(own, tmp_path)
+
+
 def prepared(folder: Path, features: dict[str, Any], keys: Any, examples: list[dict[str, Any]]) -> None:
     """A data set called `made` of these features and supervised keys in `folder`."""
     package = import_tfds()
@@ -138,6 +153,36 @@ def test_an_input_and_a_target_of_numbers_are_as_those_of_the_users_own(tmp_path
     np.testing.assert_array_equal(y, np.arange(8) % 2)
     with pytest.raises(UsageError, match=r"^data: 'tfds:made' gives other examples than model 'mlp' takes, expected a"):
         workload_for("mlp", load_source("tfds:made"), tmp_path)
+    with pytest.raises(UsageError, match=r"^data: 'tfds:made' is not image classification; it needs a model of your o"):
+        make_ready(cell(model="mlp", data="tfds:made"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "key"),
+    [
+        ({"parallel_calls": 2}, "parallel_calls"),
+        ({"deterministic": False}, "deterministic"),
+        ({"deterministic": False, "interleave": 2, "shards": 2}, None),
+        ({"deterministic": False, "data_service": 2, "cache": "none"}, None),
+        ({"deterministic": False, "parallel_calls": 1, "shards": 2}, "parallel_calls"),
+        ({"shuffle_buffer": 2}, None),
+    ],
+)
+def test_what_nobody_decodes_is_not_asked_how_it_is_decoded(
+    tmp_path: Path, asked: dict[str, Any], key: str | None
+) -> None:
+    of = import_tfds().features
+    features = {"row": of.Tensor(shape=(3,), dtype=np.float32), "label": of.ClassLabel(num_classes=2)}
+    prepared(tmp_path, features, ("row", "label"), [{"row": [k, k, k], "label": k % 2} for k in range(8)])
+    trained = cell(model="my:make", data="tfds:made", **asked)
+    make_ready(trained, tmp_path)
+    if key is None:
+        assert source_of(trained, tmp_path).info(tmp_path).examples == 8
+        return
+    with pytest.raises(Unsupported) as refused:
+        source_of(trained, tmp_path)
+    told = "gives examples as the model takes them, and none is decoded"
+    assert str(refused.value) == f"{key}: 'tfds:made' {told}: leave {key} out"
 
 
 def test_several_inputs_keep_their_names_and_weights_are_weights(tmp_path: Path) -> None:
