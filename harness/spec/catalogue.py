@@ -113,6 +113,10 @@ def _nothing_known(_name: str) -> ModelTraits:
     return ModelTraits()
 
 
+def _all_fit(_model: str, _data: str) -> str | None:
+    return None
+
+
 def _none_has(_name: str) -> bool:
     return False
 
@@ -170,6 +174,8 @@ class Catalogue:
     """What a model takes and is counted in."""
     data_gives: Callable[[str], str] = _anything
     """The kind of a data set's examples; `anything` fits every model."""
+    tokens_fault: Callable[[str, str], str | None] = _all_fit
+    """Why a model cannot take the tokens of a data set, as far as their descriptions tell; None where it may."""
     has_pipeline: Callable[[str], bool] = _none_has
     """Whether a data set has an input pipeline, which can be measured by itself."""
     model_text: Callable[[str], str] = _plain_model

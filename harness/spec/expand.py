@@ -321,7 +321,8 @@ def _misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
     takes = catalogue.model_traits(model).takes
     fitting = (*takes, "anything")
     if not takes or catalogue.data_gives(data) in fitting:
-        return None
+        fault = catalogue.tokens_fault(model, data)
+        return LeftOut(combination, fault) if fault else None
     names = [name for name in catalogue.data if catalogue.data_gives(name) in fitting]
     return LeftOut(combination, f"it takes {' or '.join(takes)}: --data {' or '.join(names)}")
 

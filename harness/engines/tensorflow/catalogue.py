@@ -2,6 +2,7 @@
 
 from harness.engines.tensorflow.cross_device import cross_device_ops
 from harness.engines.tensorflow.data import data_gives, has_pipeline, sources, unknown
+from harness.engines.tensorflow.data_for_model import tokens_fault
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.gradients import gradient_bytes
 from harness.engines.tensorflow.loops import loops
@@ -42,6 +43,7 @@ def load_catalogue() -> Catalogue:
         optimizer_text=optimizer_text,
         model_traits=model_traits,
         data_gives=data_gives,
+        tokens_fault=tokens_fault,
         has_pipeline=has_pipeline,
         gradient_bytes=gradient_bytes,
     )

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.engines.tensorflow.data import DataInfo, Source
+from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source
+from harness.engines.tensorflow.data.text import check_tokens
 from harness.engines.tensorflow.own_training import has_its_own
 from harness.engines.tensorflow.structures import OpenShapes, Shapes, has_targets, only
 from harness.engines.tensorflow.workloads import (
@@ -18,6 +19,7 @@ from harness.engines.tensorflow.workloads import (
 )
 from harness.errors import UsageError
 from harness.record.tfrecords import FEATURES
+from harness.spec.axes import is_own_code
 
 
 def must_have_targets(model: Any, targets: Any, source: Source) -> None:
@@ -33,6 +35,21 @@ def must_have_weights(model: Any, name: str) -> None:
     """UsageError where there is nothing to train, and to reduce."""
     if not model.trainable_variables:
         raise UsageError(f"model: '{name}' has no weight that is trained, expected at least one")
+
+
+def tokens_fault(model: str, data: str) -> str | None:
+    """Why a model by name cannot take the tokens of text, of which a description says enough; None where it can, or
+    where nobody knows before its trials. Imports no TensorFlow."""
+    if is_own_code(model) or data_gives(data) != "text":
+        return None
+    workload = load_workload(model)
+    if workload.vocabulary is None or workload.input_shape is None:
+        return None
+    try:
+        check_tokens(data, load_source(data).info(Path()), workload.input_shape, workload.vocabulary)
+    except UsageError as error:
+        return str(error).removeprefix("model: ")
+    return None
 
 
 def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, DataInfo]:

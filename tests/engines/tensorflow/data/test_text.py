@@ -11,6 +11,8 @@ from harness.engines.tensorflow.data import text as module
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import HarnessError, UsageError
+from harness.run.request import asked_matrix
+from harness.spec.sweep import Sweep
 
 CLASSES, NEXT = Vocabulary(256), Vocabulary(256, next_token=True)
 
@@ -51,6 +53,19 @@ def test_a_model_that_cannot_take_the_text_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=says):
         first("text", shape, 10, vocabulary)
+
+
+def test_a_named_model_that_does_not_fit_the_text_is_refused_before_anything_runs_and_one_that_does_is_not() -> None:
+    sweep = Sweep(strategy=["none"], replicas=[1], model=["gpt(tokens=2048)", "lstm(vocabulary=100)", "gpt"])
+    matrix = asked_matrix(sweep)
+    assert {cell.subject for cell in matrix.cells} == {"gpt"}
+    assert [f"{item.combination}: {item.reason}" for item in matrix.left_out] == [
+        "gpt(tokens=2048) on text: takes input of shape (2048,), expected (tokens,) of at most 1024 for 'text'",
+        "lstm(vocabulary=100) on text: its vocabulary has 100 tokens, expected those of 'text', 256 or more",
+    ]
+    with pytest.raises(UsageError, match=r"^no combination is left to run \(gpt\(tokens=2048\) on text: takes input"):
+        asked_matrix(sweep.model_copy(update={"model": ["gpt(tokens=2048)"]}))
+    asked_matrix(sweep.model_copy(update={"model": ["gpt(tokens=2048)"], "data": ["synthetic"]}))
 
 
 def test_a_python_without_its_sources_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
