@@ -209,7 +209,7 @@ def test_several_tensors_are_features_by_the_names_of_their_places(tmp_path: Pat
 @pytest.mark.parametrize(
     "source",
     [
-        *("digits", "text", "photographs:5", "iris"),
+        *("digits", "text", "tokens", "photographs:5", "iris"),
         *(f"own_pairs:{name}" for name in ("of_float64", "several", "weighted", "weighted_each")),
     ],
 )

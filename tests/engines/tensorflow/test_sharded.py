@@ -65,6 +65,7 @@ def written_when(data_dir: Path) -> dict[str, int]:
         ("photographs:12", (32, 32, 3), None),
         ("iris", (4,), None),
         ("text", (16,), Vocabulary(256, next_token=True)),
+        ("tokens", (16,), Vocabulary(50_257, next_token=True)),
     ],
 )
 def test_the_files_give_the_examples_of_the_source_in_its_order(

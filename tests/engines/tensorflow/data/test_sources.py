@@ -69,6 +69,7 @@ def test_only_synthetic_data_stay_on_the_device_and_fit_every_model() -> None:
         "photographs": "images",
         "synthetic": "anything",
         "text": "text",
+        "tokens": "text",
         "wine": "table",
     }
     assert [name for name, source in sources().items() if source.on_device] == ["synthetic"]
