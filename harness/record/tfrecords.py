@@ -28,7 +28,8 @@ class Feature(RecordModel):
     """`image`: the bytes of a JPEG or PNG; `raw`: those of the tensor, row by row and little-endian; `int64`, `float`:
     a list of numbers."""
     shape: list[Positive | None] = []
-    """Of the tensor; None is a height or width that differs from image to image."""
+    """Of the tensor; None is a height or width that differs from image to image, or the first size of an `own` input
+    that differs from example to example."""
     dtype: NumberType = "uint8"
 
     @model_validator(mode="before")
@@ -43,8 +44,8 @@ class Feature(RecordModel):
         if self.encoding == "image":
             if len(self.shape) != 3 or self.shape[2] not in (1, 3, 4) or self.dtype != "uint8":
                 raise ValueError("an image is uint8 of the shape [height, width, channels], of 1, 3 or 4 channels")
-        elif None in self.shape:
-            raise ValueError(f"every size of the shape of '{self.feature}' must be known, as it is no image")
+        elif None in self.shape[1:]:
+            raise ValueError(f"only the first size of the shape of '{self.feature}' may be null, as it is no image")
         return self
 
 
@@ -197,17 +198,22 @@ class Features(RecordModel):
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
         if self.target is None and self.kind != "text":
-            raise ValueError("target is missing, the feature that holds the class")
+            raise ValueError("target is missing, the feature that holds the class; only text of one length has none")
         if self.kind == "own":
             return self._of_own_kind()
         if self.weights is not None or not all(isinstance(of, Feature | None) for of in (self.input, self.target)):
             raise ValueError(f'{self.kind} have one input and one target, and no weights; "kind": "own" may have more')
         ranks = {"images": (3,), "text": (1,), "table": (1,)}[self.kind]
-        if len(self.only_input.shape) not in ranks:
-            of = self.only_input
+        of = self.only_input
+        if len(of.shape) not in ranks:
             raise ValueError(f"'{of.feature}' has {len(of.shape)} dimensions, {self.kind} have {ranks}")
-        if self.kind == "text" and self.only_input.dtype.startswith("float"):
-            raise ValueError(f"text is whole numbers, and '{self.only_input.feature}' is {self.only_input.dtype}")
+        if None in of.shape and of.encoding != "image":
+            raise ValueError(
+                f"'{of.feature}' varies in length, which {self.kind} may not: pad it in the files, or say "
+                '"kind": "own", for a model of your own'
+            )
+        if self.kind == "text" and of.dtype.startswith("float"):
+            raise ValueError(f"text is whole numbers, and '{of.feature}' is {of.dtype}")
         is_class = [(one.encoding, one.shape) for one in by_its_place(self.target).values()] in ([], [("int64", [])])
         if not (is_class or self.numbers):
             of_class = "is a class: encoding int64, without a shape"
@@ -220,9 +226,15 @@ class Features(RecordModel):
         return self
 
     def _of_own_kind(self) -> Self:
+        inputs = by_its_place(self.input).values()
         for one in self.tensors:
-            if None in one.shape:
-                raise ValueError(f"'{one.feature}' has a size that is not known, which only images may")
+            if None in one.shape and one.encoding == "image":
+                raise ValueError(f"the image '{one.feature}' has no known size, which only those of kind images may")
+            if None in one.shape and one not in inputs:
+                raise ValueError(
+                    f"'{one.feature}' varies in length and is no input, and padding would count in the loss: pad it in "
+                    "the files, with weights of 0"
+                )
         if self.classes and not isinstance(self.target, Feature):
             raise ValueError("classes are of one target, and there are several")
         return self
@@ -240,4 +252,5 @@ def _kind_of(encoding: object, shape: list[Any]) -> str:
     """What an input looks like."""
     if encoding in ("image", "raw") and len(shape) == 3:
         return "images"
-    return {"int64": "text", "float": "table"}.get(str(encoding), "own") if len(shape) == 1 else "own"
+    of_one_length = len(shape) == 1 and shape != [None]
+    return {"int64": "text", "float": "table"}.get(str(encoding), "own") if of_one_length else "own"

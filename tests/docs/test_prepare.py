@@ -48,5 +48,5 @@ def test_the_commands_prepare_and_read_what_they_have_prepared(tf: object, tmp_p
 
 def test_the_descriptions_are_of_the_kinds_that_the_page_says() -> None:
     kinds = [Features.model_validate_json(text) for text in DESCRIBED]
-    assert [features.kind for features in kinds] == ["images", "text", "table"]
-    assert [features.input.dtype for features in kinds] == ["uint8", "int64", "float32"]
+    assert [features.kind for features in kinds] == ["images", "text", "table", "own"]
+    assert [features.input.dtype for features in kinds] == ["uint8", "int64", "float32", "int64"]

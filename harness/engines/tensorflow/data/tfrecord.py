@@ -27,6 +27,8 @@ DAMAGED = re.compile(r"truncated record|corrupted record|[Ii]nflate")
 """What TensorFlow says where records cannot be read."""
 LARGEST = 2**24
 """Bytes of a features.json; that of a hundred thousand shards is less."""
+LOOKED_THROUGH = 100
+"""Examples, for a feature that an example without it has none of: of varying length, it is then empty."""
 EXPECTED = f"expected examples as {FEATURES} says"
 HOW = "docs/how-to.md, TFRecord files, has examples"
 
@@ -55,6 +57,22 @@ class TfrecordSource(Source):
 
         with self.reading(), tf.device("CPU:0"):
             self.decoded(next(iter(self.examples(data_dir)))[0])
+            lacking = self._lacking()
+        if lacking:
+            told = f"none of the first {LOOKED_THROUGH} examples has the feature '{min(lacking)}'"
+            raise UsageError(f"data: '{self.name}': {told}; {EXPECTED}")
+
+    def _lacking(self) -> set[str]:
+        """Features of varying length that the first examples lack: the parser would read them as empty ones."""
+        import tensorflow as tf
+
+        lacking = {of.feature for of in self.features.tensors if of.encoding in ("int64", "float") and None in of.shape}
+        if lacking:
+            for record in records([str(file) for file in self.files], self._compression).take(LOOKED_THROUGH):
+                lacking.difference_update(tf.train.Example.FromString(record.numpy()).features.feature)
+                if not lacking:
+                    break
+        return lacking
 
     def info(self, data_dir: Path) -> DataInfo:
         """As features.json says; of prepared files the examples of those that match."""
@@ -136,7 +154,10 @@ def _form(of: Feature) -> Any:
 
     if of.encoding in ("image", "raw"):
         return tf.io.FixedLenFeature([], tf.string)
-    return tf.io.FixedLenFeature(of.shape, tf.int64 if of.encoding == "int64" else tf.float32)
+    kind = tf.int64 if of.encoding == "int64" else tf.float32
+    if None in of.shape:
+        return tf.io.FixedLenSequenceFeature(of.shape[1:], kind, allow_missing=True)
+    return tf.io.FixedLenFeature(of.shape, kind)
 
 
 def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
@@ -148,7 +169,8 @@ def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
     kind = tf.dtypes.as_dtype(of.dtype)
     if of.encoding != "raw":
         return tf.cast(value, kind)
-    return tf.reshape(tf.io.decode_raw(value, kind), of.shape)
+    sizes = [-1 if size is None else size for size in of.shape]
+    return tf.ensure_shape(tf.reshape(tf.io.decode_raw(value, kind), sizes), of.shape)
 
 
 def _made(of: Feature | dict[str, Feature], example: "dict[str, tf.Tensor]") -> Any:

@@ -28,6 +28,9 @@ LABEL = {"feature": "label", "encoding": "int64"}
 ROWS = {"input": {"feature": "row", "encoding": "float", "shape": [3]}, "target": LABEL, "classes": 4}
 PRICES = {"input": ROWS["input"], "target": {"feature": "price", "encoding": "float", "shape": [2]}}
 TOKENS = {"input": {"feature": "tokens", "encoding": "int64", "shape": [6]}, "target": LABEL}
+WORDS = {"feature": "words", "encoding": "int64", "shape": [None]}
+BOXES = {"feature": "boxes", "encoding": "float", "shape": [None, 2]}
+BYTES = {"feature": "bytes", "encoding": "raw", "shape": [None]}
 Made = Callable[..., Source]
 
 
@@ -52,7 +55,7 @@ def examples_of(tf: Any, **features: Any) -> bytes:
     lists = {np.int64: "int64_list", np.float32: "float_list", bytes: "bytes_list"}
     made = tf.train.Example()
     for name, values in features.items():
-        kind = bytes if isinstance(values[0], bytes) else np.asarray(values).dtype.type
+        kind = bytes if isinstance(values, list) else values.dtype.type
         getattr(made.features.feature[name], lists[kind]).value.extend(values)
     data: bytes = made.SerializeToString()
     return data
@@ -60,7 +63,8 @@ def examples_of(tf: Any, **features: Any) -> bytes:
 
 @pytest.fixture
 def made(tf: Any, tmp_path: Path) -> Made:
-    """Writes files of `count` examples each, with number k in row, tokens and pixels, and describes them."""
+    """Writes files of `count` examples each, with number k in row, tokens and pixels and k % 4 times in words, boxes
+    and bytes, and describes them."""
 
     def make(
         described: dict[str, Any], files: int = 1, count: int = 8, of: Callable[[int], int] = lambda k: k % 4
@@ -73,6 +77,9 @@ def made(tf: Any, tmp_path: Path) -> Made:
                         "price": np.array([k, -k], np.float32),
                         "tokens": np.arange(k, k + 6),
                         "pixels": [bytes([k] * 12)],
+                        "words": np.full(k % 4, k),
+                        "boxes": np.full(2 * (k % 4), k, np.float32),
+                        "bytes": [bytes([k] * (k % 4))],
                     }
                     out.write(examples_of(tf, label=np.array([of(k)]), **values))
         (tmp_path / "features.json").write_text(json.dumps(described))
@@ -156,6 +163,47 @@ def test_tokens_are_cut_to_the_model_and_are_their_own_targets_where_the_next_on
     assert (x.shape, list(y)) == ((4, 6), [0, 1, 2, 3])
 
 
+def test_inputs_of_varying_length_get_zeros_behind_them_up_to_what_the_model_takes(made: Made, tmp_path: Path) -> None:
+    source = made({"input": {"words": WORDS, "boxes": BOXES, "bytes": BYTES}, "target": LABEL, "examples": 8})
+    assert source.info(tmp_path) == DataInfo({"words": (None,), "boxes": (None, 2), "bytes": (None,)}, 0, 8)
+    source.prepare(tmp_path)
+    shape = {"words": (4,), "boxes": (3, 2), "bytes": (3,)}
+    wanted = np.array([[k] * (k % 4) + [0] * (4 - k % 4) for k in range(8)])
+    [(x, y)] = gate_batches(source, tmp_path, shape, 0, 8, 1)
+    assert [x[name].dtype.name for name in shape] == ["int64", "float32", "uint8"]
+    np.testing.assert_array_equal(x["words"], wanted)
+    np.testing.assert_array_equal(x["boxes"], np.stack([wanted[:, :3]] * 2, axis=2))
+    np.testing.assert_array_equal(x["bytes"], wanted[:, :3])
+    np.testing.assert_array_equal(y, np.arange(8) % 4)
+    for worker in range(2):
+        x, y = next(iter(pipeline(source, tmp_path, shape, 0, 4, seed=1, shard=(worker, 2))))
+        np.testing.assert_array_equal(sorted(x["words"].numpy().tolist()), sorted(wanted[worker::2].tolist()))
+        np.testing.assert_array_equal(y, (x["words"].numpy() > 0).sum(1))
+
+
+def test_one_input_of_varying_length_is_for_a_model_of_ones_own(made: Made, tmp_path: Path) -> None:
+    source = made({"input": {**WORDS, "dtype": "int32"}, "target": LABEL, "classes": 4})
+    assert (source.gives, data_gives(source.name)) == ("own", "own")
+    [(x, _)] = gate_batches(source, tmp_path, (3,), 4, 8, 1)
+    assert (x.dtype.name, x[3].tolist(), x[5].tolist()) == ("int32", [3, 3, 3], [5, 0, 0])
+    with pytest.raises(UsageError, match=r"takes at most \(2,\) \(cut it in the data\), is: 3; expected examples as "):
+        gate_batches(source, tmp_path, (2,), 4, 8, 1)
+    with pytest.raises(UsageError, match=r"gives inputs of the shape \(None,\) and the model takes \(3, 2\), expected"):
+        gate_batches(source, tmp_path, (3, 2), 4, 8, 1)
+    with pytest.raises(UsageError, match="expected a model of your own for them"):
+        workload_for("lstm", source, tmp_path)
+
+
+def test_a_feature_of_varying_length_that_no_example_has_is_told_before_it_is_read_as_empty(
+    made: Made, tmp_path: Path
+) -> None:
+    source = made({"input": {**WORDS, "feature": "wrods"}, "target": LABEL})
+    with pytest.raises(
+        UsageError, match="': none of the first 100 examples has the feature 'wrods'; expected examples"
+    ):
+        source.prepare(tmp_path)
+
+
 def test_files_are_read_one_after_the_other_or_side_by_side(made: Made, tmp_path: Path) -> None:
     source = made(ROWS, files=3, count=4)
     order = [int(x[0]) for x, _ in source.examples(tmp_path)]
@@ -208,6 +256,8 @@ def test_a_file_that_is_cut_short_is_named_with_how_much_of_it_is_whole(images: 
         ({**ROWS, "input": {"feature": "row", "encoding": "int64", "shape": [3]}}, "Data types don't match"),
         ({**ROWS, "input": {"feature": "pixels", "encoding": "image", "shape": [None, None, 3]}}, "[Uu]nknown image"),
         ({**ROWS, "input": {"feature": "pixels", "encoding": "raw", "shape": [2, 2, 1]}}, "12 values, but the"),
+        ({**ROWS, "input": {**WORDS, "feature": "row"}}, "Data types don't match"),
+        ({**ROWS, "input": {**WORDS, "feature": "tokens", "shape": [None, 5]}}, "divisible by 5, found 6"),
         ({**ROWS, "classes": 3}, "read: label is no class from 0 to 2: 3; expected"),
         ({**TOKENS, "vocabulary": 5}, "read: tokens has a token that is not from 0 to 4: 5; expected"),
     ],
@@ -231,10 +281,22 @@ def test_features_that_do_not_fit_are_told_in_one_line(
         (json.dumps({**ROWS, "inputs": 1}), "inputs: Extra inputs are not permitted"),
         (json.dumps({**ROWS, "compression": "zip"}), "compression: Input should be 'none', 'gzip' or 'zlib'"),
         (json.dumps({**ROWS, "input": {**ROWS["input"], "encoding": "floats"}}), "input.encoding: Input should be"),
-        (json.dumps({**ROWS, "input": {**ROWS["input"], "shape": [None]}}), "every size of the shape of 'row' must be"),
+        (
+            json.dumps({**ROWS, "input": {**WORDS, "shape": [3, None]}}),
+            "input: .* first size .* of 'words' may be null",
+        ),
+        (json.dumps({**ROWS, "input": {"a": {**WORDS, "shape": [None, None]}}}), "input.a: .* only the first size of "),
+        (json.dumps({"input": WORDS, "vocabulary": 9}), "target is missing.* only text of one length has none"),
+        (
+            json.dumps({**TOKENS, "input": WORDS, "kind": "text"}),
+            'which text may not: pad it in .*"kind": "own", for a',
+        ),
+        (json.dumps({**ROWS, "input": {**BYTES, "shape": [None, 2, 3]}}), "'bytes' varies in length, which images may"),
+        (json.dumps({**IMAGES, "kind": "own"}), "the image 'image' has no known size, which only those of kind images"),
+        (json.dumps({"input": WORDS, "target": BOXES}), "'boxes' varies in length and is no input, .* weights of 0"),
+        (json.dumps({"input": WORDS, "target": LABEL, "weights": BOXES}), "'boxes' varies in length and is no input"),
         (json.dumps({**ROWS, "target": None}), "target is missing"),
         (json.dumps({**ROWS, "target": ROWS["input"]}), "two tensors of an example are the same feature 'row'"),
-        (json.dumps({**ROWS, "input": {"a": {**ROWS["input"], "shape": [None]}}}), "input.a: .* 'row' must be known"),
         (json.dumps({**ROWS, "input": {"a": ROWS["input"], "a/b": PRICES["target"]}}), "'a' is a tensor, and others"),
         (json.dumps({**ROWS, "kind": "table", "input": {"a": ROWS["input"]}}), "table have one input and one target"),
         (json.dumps({**ROWS, "kind": "table", "weights": PRICES["target"]}), "table have one input and one target"),
