@@ -116,16 +116,14 @@ def _counted(name: str, dataset: "tf.data.Dataset") -> tuple[str, int]:
 
 def _own_tensors(name: str, dataset: "tf.data.Dataset") -> dict[str, Any]:
     """Inputs, targets and weights of examples of the user's own, of which each may be a dict or tuple."""
-    import tensorflow as tf
-
     described: dict[str, Any] = {}
     for of, (key, has) in zip(PARTS, _parts_of(*dataset.element_spec).items(), strict=False):
         places = by_place(has)
-        fixed = all(isinstance(one, tf.TensorSpec) and one.shape.is_fully_defined() for one in places.values())
-        if not places or not fixed or from_places(places) != has:
+        if not places or not all(map(_is_for_a_record, places.values())) or from_places(places) != has:
             raise UsageError(
-                f"source: '{name}' gives no target, tensors of varying length, or others than in dicts by names and in "
-                "tuples; a record has none of these: train on it as it is, --data package.module:function"
+                f"source: '{name}' gives no target, inputs of which more than the first size varies, or others than in "
+                "dicts by names and in tuples; a record has none of these: train on it as it is, --data "
+                "package.module:function"
             )
         features = {
             place: _of_numbers(f"{key}/{place}".rstrip("/"), one, one.shape, called(of, place))
@@ -133,6 +131,14 @@ def _own_tensors(name: str, dataset: "tf.data.Dataset") -> dict[str, Any]:
         }
         described[key] = features.get(ALONE, features)
     return described
+
+
+def _is_for_a_record(spec: Any) -> bool:
+    """Whether what varies from example to example, if anything does, is the first size of a dense tensor."""
+    import tensorflow as tf
+
+    dense = isinstance(spec, tf.TensorSpec) or spec.ragged_rank == 0  # of one that is ragged as a batch only
+    return dense and spec.shape.rank is not None and bool(spec.shape[1:].is_fully_defined())
 
 
 def _parts_of(x: Any, y: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Examples of every kind of source come back from the TFRecord files that are written of them."""
 
+import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -11,7 +12,9 @@ import pytest
 
 from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data_for_model import workload_for
 from harness.engines.tensorflow.preparing import prepare_files
+from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.tfrecords import Features, WrittenShard, side_file
@@ -74,6 +77,26 @@ MODULE = """
 
     def of_varying_length():
         return several().map(lambda x, y: ({"user": x["user"], "some": tf.range(x["user"])}, y))
+
+    def of_varying_width():
+        return several().map(lambda x, y: ({"user": x["user"], "some": tf.range(x["user"])[None]}, y))
+
+    def ragged():
+        boxes = tf.RaggedTensor.from_row_lengths(np.arange(6, dtype=np.float32).reshape(3, 2), [2, 0, 1])
+        inputs = {"words": tf.ragged.constant([[4, 5], [], [6]]), "boxes": boxes}
+        return from_slices((inputs | {"flags": inputs["words"] == 5}, np.arange(3)))
+
+    def tokens():
+        return from_slices((np.arange(48).reshape(6, 8), np.arange(6) % 3))
+
+    def sevens(first):
+        return from_slices((tf.ragged.constant([[7] * first, [7] * (3 - first)], tf.int64), np.full(2, 7)))
+
+    def ragged_alone():
+        return ragged().map(lambda x, y: (x["words"], y))
+
+    def twice_ragged():
+        return from_slices((tf.ragged.constant([[[1], []], [[2, 3]]]), np.arange(2)))
 
     def alone():
         return several().map(lambda x, y: x)
@@ -197,12 +220,58 @@ def shapes_of(source: Source) -> Any:
     return source.info(Path()).shape
 
 
+@pytest.mark.parametrize("name", ["of_varying_length", "ragged", "ragged_alone"])
+@pytest.mark.usefixtures("own")
+def test_inputs_of_varying_length_come_back_as_long_as_they_were(
+    tf: Any, prepared: Prepared, tmp_path: Path, name: str
+) -> None:
+    features, target = prepared(f"own_pairs:{name}")
+    of, files = load_source(f"own_pairs:{name}"), load_source(f"tfrecord:{target}/[01]")
+    assert (features.kind, files.gives, files.info(tmp_path)) == ("own", "own", of.info(tmp_path))
+    for one, other in zip(of.examples(tmp_path), files.examples(tmp_path), strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+    model = {place: tuple(size or 6 for size in shape) for place, shape in shapes_by_place(of).items()}
+    taken = model.get("", model)
+    one, other = (gate_batches(each, tmp_path, taken, 0, 3, 1) for each in (of, files))
+    tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+    one, other = (next(iter(pipeline(each, tmp_path, taken, 0, 2, seed=3))) for each in (of, files))
+    tf.nest.map_structure(np.testing.assert_array_equal, one, other)
+
+
+@pytest.mark.usefixtures("own")
+def test_tokens_of_ones_own_are_text_where_a_person_changes_their_description(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    features, target = prepared("own_pairs:tokens")
+    assert features.kind == "own"
+    changed = {**json.loads((target / "features.json").read_text()), "kind": "text", "vocabulary": 48, "classes": 3}
+    (target / "features.json").write_text(json.dumps(changed))
+    source = load_source(f"tfrecord:{target}/[01]")
+    assert workload_for("lstm", source, tmp_path)[0].name == "lstm"
+    [(x, y)] = gate_batches(source, tmp_path, (8,), 3, 6, 1, Vocabulary(48))
+    np.testing.assert_array_equal(x, np.arange(48).reshape(6, 8))
+    np.testing.assert_array_equal(y, np.arange(6) % 3)
+    (target / "features.json").write_text(json.dumps({**changed, "target": None, "classes": 0}))
+    source = load_source(f"tfrecord:{target}/[01]")
+    assert workload_for("gpt", source, tmp_path)[0].name == "gpt"
+    [(x, y)] = gate_batches(source, tmp_path, (7,), 48, 6, 1, Vocabulary(48, next_token=True))
+    np.testing.assert_array_equal(y, x + 1)
+
+
+def shapes_by_place(source: Source) -> dict[str, Any]:
+    shape = shapes_of(source)
+    return {"": shape} if isinstance(shape, tuple) else shape
+
+
 @pytest.mark.usefixtures("own", "tf")
 def test_several_tensors_are_features_by_the_names_of_their_places(tmp_path: Path) -> None:
     features = described(tmp_path, "own_pairs:several")
     names = ["input/user", "input/words/tags", "input/words/title", "target/0", "target/1"]
     assert [one.feature for one in features.tensors] == names
     assert [one.encoding for one in features.tensors] == ["int64", "raw", "int64", "raw", "raw"]
+    varying = described(tmp_path, "own_pairs:ragged").input
+    found = {place: (of.encoding, of.shape) for place, of in varying.items()}
+    assert found == {"words": ("int64", [None]), "boxes": ("float", [None, 2]), "flags": ("raw", [None])}
     assert Features.model_validate_json(features.model_dump_json()) == features
 
 
@@ -210,7 +279,7 @@ def test_several_tensors_are_features_by_the_names_of_their_places(tmp_path: Pat
     "source",
     [
         *("digits", "text", "tokens", "photographs:5", "iris"),
-        *(f"own_pairs:{name}" for name in ("of_float64", "several", "weighted", "weighted_each")),
+        *(f"own_pairs:{name}" for name in ("of_float64", "several", "weighted", "weighted_each", "ragged")),
     ],
 )
 @pytest.mark.usefixtures("own")
@@ -273,9 +342,9 @@ def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
         *(
             (
                 f"own_pairs:{name}",
-                f"^source: 'own_pairs:{name}' gives no target, tensors of varying length, .* train on it as it is",
+                f"^source: 'own_pairs:{name}' gives no target, inputs of which more than the first .* train on it as",
             )
-            for name in ("numbered", "with_a_stroke", "of_varying_length", "alone")
+            for name in ("numbered", "with_a_stroke", "of_varying_width", "twice_ragged", "alone")
         ),
         ("own_pairs:several_of_uint64", "^source: its inputs 'user' are of uint64, expected one of int32, int64, "),
         (
@@ -299,6 +368,9 @@ def test_examples_that_have_changed_are_told_from_those_of_as_many_and_the_same_
     )
     assert counted.features == again.features == changed.features
     assert counted.state == again.state != changed.state
+    cut, elsewhere = (description(tmp_path, f"own_pairs:sevens(first={first})") for first in (1, 2))
+    assert cut.features == elsewhere.features
+    assert cut.state != elsewhere.state
 
 
 @pytest.mark.usefixtures("own")
