@@ -9,7 +9,7 @@ from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
 from harness.spec.axes import ENGINE
-from harness.spec.engines import each_engine, matrix_of, without_device
+from harness.spec.engines import each_engine, lacking, matrix_of
 from harness.spec.exclusions import must_have_fitted
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
@@ -83,7 +83,7 @@ def asked_matrix(sweep: Sweep) -> Matrix:
     check_launcher(sweep)
     catalogues = {engine: catalogue_of(engine) for engine in sweep.asked("engine")}
     parts = each_engine(sweep, catalogues)
-    matrix = matrix_of(parts, without_device(sweep, catalogues))
+    matrix = matrix_of(parts, lacking(sweep, catalogues))
     must_have_fitted(sweep.exclude, matrix.left_out)
     beside = [] if launchers()[sweep.launcher].elsewhere else sweep.asked("data")
     for own, catalogue in parts:

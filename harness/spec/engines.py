@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
+from harness.spec.collective import COLLECTIVE
 from harness.spec.exclusions import WHY
 from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
@@ -27,8 +28,9 @@ def only_engine_of(sweep: Sweep) -> str:
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
     """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
 
-    An engine without any of the devices is asked for nothing (`without_device`). Names beside the registered ones, such
-    as a user's own model, each is asked for. UsageError for a name that none of them has.
+    An engine without any of the devices, or without collectives where these are measured, is asked for nothing
+    (`lacking`). Names beside the registered ones, such as a user's own model, each is asked for. UsageError for a name
+    that none of them has.
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
@@ -50,7 +52,7 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
             for key, of in names.items()
         }
         lacks = {key for key, values in has.items() if sweep.asked(key) and not values}
-        if DEVICE in lacks:
+        if DEVICE in lacks or not _sends(sweep, catalogue):
             continue
         given = {key: getattr(sweep, key) for key in sweep.model_fields_set - lacks}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
@@ -58,11 +60,22 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     return found
 
 
-def without_device(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
-    """Each device of `sweep` that one of several engines lacks: on another it would answer another question."""
+def _sends(sweep: Sweep, catalogue: Catalogue) -> bool:
+    """Whether an engine has collectives, where these are measured."""
+    return sweep.work != COLLECTIVE or any(traits.collectives for traits in catalogue.strategies.values())
+
+
+def lacking(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
+    """Each device of `sweep` that one of several engines lacks, since on another it would answer another question, and
+    each engine without collectives where these are measured."""
     if len(catalogues) == 1:
         return []
-    return [
+    silent = [
+        LeftOut(f"engine {engine}", "it has no collectives by themselves")
+        for engine, of in catalogues.items()
+        if not _sends(sweep, of)
+    ]
+    return silent + [
         LeftOut(f"{engine} on {device}", f"engine '{engine}' runs on {', '.join(of.devices)} only")
         for engine, of in catalogues.items()
         for device in sweep.asked(DEVICE)
@@ -70,13 +83,13 @@ def without_device(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[Le
     ]
 
 
-def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacking: Sequence[LeftOut] = ()) -> Matrix:
+def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacks: Sequence[LeftOut] = ()) -> Matrix:
     """One matrix of what each engine is asked for, with what they are `lacking`.
 
     Of several an engine of which nothing is left is left out; NothingLeft where that is each.
     """
-    alone = len(parts) == 1 and not lacking
-    found, left_out = [], [*lacking]
+    alone = len(parts) == 1 and not lacks
+    found, left_out = [], [*lacks]
     for own, catalogue in parts:
         try:
             found.append(expand(own, catalogue))

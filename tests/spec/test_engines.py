@@ -17,7 +17,7 @@ from harness.spec import (
     sweep_from,
 )
 from harness.spec.bases import base_of
-from harness.spec.engines import each_engine, matrix_of, merged, without_device
+from harness.spec.engines import each_engine, lacking, matrix_of, merged
 from harness.spec.exclusions import must_have_fitted
 from harness.spec.inputs import LeftOut
 
@@ -96,9 +96,9 @@ MANY = replace(
 WORKERS = replace(CATALOGUE, strategies={"none": StrategyTraits("none", "", multi_worker=True)})
 
 
-def of_each(catalogues: dict[str, Catalogue], **axes: list[Any]) -> Matrix:
-    sweep = Sweep(engine=[*catalogues], **axes)
-    return matrix_of(each_engine(sweep, catalogues), without_device(sweep, catalogues))
+def of_each(catalogues: dict[str, Catalogue], **axes: Any) -> Matrix:
+    sweep = sweep_from({"engine": [*catalogues], **axes})
+    return matrix_of(each_engine(sweep, catalogues), lacking(sweep, catalogues))
 
 
 @pytest.mark.parametrize("devices", [["gpu"], ["virtual-cpu", "gpu"]])
@@ -186,6 +186,18 @@ def test_collectives_of_several_engines_stand_by_collective_and_size() -> None:
 def test_an_engine_without_collectives_is_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="engine: 'plain' has no collectives by themselves; leave it out"):
         expand(sweep_from({"work": "collective", "engine": ["plain"]}), CATALOGUE)
+
+
+def test_beside_others_an_engine_without_collectives_is_left_out_with_its_reason() -> None:
+    matrix = of_each({**SENDING, "plain": OTHER}, work="collective")
+    assert {cell.engine for cell in matrix.cells} == {*SENDING}
+    assert LeftOut("engine plain", "it has no collectives by themselves") in matrix.left_out
+
+
+def test_where_none_of_several_engines_has_collectives_it_is_bad_usage_that_names_them() -> None:
+    of_both = "no combination .*engine plain: it has no collectives by themselves; engine other: it has no collectives"
+    with pytest.raises(UsageError, match=of_both):
+        of_each({"plain": CATALOGUE, "other": OTHER}, work="collective")
 
 
 def test_gradients_of_a_model_that_only_tensorflow_sends_are_refused_in_one_line() -> None:
