@@ -70,6 +70,9 @@ class Software(NamedTuple):
     variables: tuple[str, ...] = ()
     """Environment variables, read by it alone, that change what a step computes or how fast, and that mean the same on
     every host."""
+    sets: Mapping[str, str] = {}
+    """Environment variables that its processes set themselves, with the only value that it trains with: a side of a
+    comparison is refused another."""
 
 
 class KnownStep(NamedTuple):

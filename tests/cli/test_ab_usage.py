@@ -37,6 +37,10 @@ def harness(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
         ("--strategy none,mirrored", "side a: strategy: given none,mirrored, expected one value"),
         ("--b strategy=mirrored,none", "side b: strategy: given mirrored,none, expected one value"),
         ("--a seed=1 --b seed=1", "nothing sets the sides apart"),
+        (
+            "--engine keras_distribution --a env.KERAS_BACKEND=jax --b env.KERAS_BACKEND=tensorflow",
+            "--b: env.KERAS_BACKEND: given 'tensorflow', but engine 'keras_distribution' trains with 'jax' alone",
+        ),
         ("--a windows=9", "windows: given 9 for side a and 100 for side b"),
         ("--trials 3", "no flag '--trials'"),
         ("--a trials=3", "--a: trials: both sides have one trial a block"),

@@ -8,8 +8,8 @@ from harness.protocol.engine import Environment, Software, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 
-BACKEND = "KERAS_BACKEND"
-"""The variable that Keras reads as it is imported."""
+BACKEND = {"KERAS_BACKEND": "jax"}
+"""The variable that Keras reads as it is imported, with the only backend that distributes."""
 
 
 class KerasDistribution(OnJax):
@@ -19,7 +19,9 @@ class KerasDistribution(OnJax):
     title = "Keras' distribution"
     clusters = OnJaxClusters(title)
     software = Software(
-        titles={"keras": "Keras", "jax": "JAX"}, variables=("JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64")
+        titles={"keras": "Keras", "jax": "JAX"},
+        variables=("JAX_DEFAULT_MATMUL_PRECISION", "JAX_ENABLE_X64"),
+        sets=BACKEND,
     )
     environment = Environment(
         needs={"keras": "3.15", "jax": "0.7", "numpy": "1.26", "psutil": "6", "pydantic": "2"},
@@ -35,7 +37,7 @@ class KerasDistribution(OnJax):
 
     def preload(self) -> dict[str, str]:
         """Keras, JAX and the modules of a trial. The backend is JAX, whatever the user's own setting is."""
-        os.environ[BACKEND] = "jax"
+        os.environ |= BACKEND
         import keras
 
         return {"keras": keras.__version__, **self.versions(f"{__package__}.trainer")}

@@ -28,7 +28,7 @@ from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
 from harness.trial.engines import engine_of, software_of
-from harness.visible import HIDDEN, names_secret
+from harness.visible import HIDDEN, names_secret, quoted
 
 Letter = Literal["a", "b"]
 SIDE_NAMES: tuple[Letter, Letter] = ("a", "b")
@@ -87,6 +87,7 @@ def sides_of(
     """
     given = [given_for(name, texts) for name, texts in zip(SIDE_NAMES, (a, b), strict=True)]
     sweeps, cells = _asked((base, base if base_b is None else base_b), given, windowed)
+    _refuse_what_engines_set(sweeps, given)
     words = _words(sweeps, given)
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons, sweeps)
@@ -132,6 +133,18 @@ def _asked(
     for sweep, cell in (a, b):
         must_live_together([cell], only_engine_of(sweep))
     return (a[0], b[0]), (a[1], b[1])
+
+
+def _refuse_what_engines_set(sweeps: Sequence[Sweep], given: Sequence[Given]) -> None:
+    """UsageError for a variable of one side that its engine sets otherwise: both sides would be the same experiment."""
+    for side, sweep, own in zip(SIDE_NAMES, sweeps, given, strict=True):
+        engine = only_engine_of(sweep)
+        for name, value in software_of(engine_of(engine)).sets.items():
+            if (told := own.environment.get(name, value)) != value:
+                raise UsageError(
+                    f"--{side}: env.{name}: given {quoted(told)}, but engine '{engine}' trains with '{value}' alone; "
+                    "leave it out"
+                )
 
 
 def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -> None:
