@@ -105,6 +105,20 @@ def test_sides_that_differ_in_batch_size_and_seed_are_two_cells(tmp_path: Path) 
     assert whole["blocks"] == 2
 
 
+def test_sides_of_two_engines_are_each_trained_by_their_own(tmp_path: Path) -> None:
+    ours = "tests.engines.numpy_engine"
+    cell = flags("engine", "trials", strategy="threads", replicas="2")
+    sides = ["--a", f"engine={ours}:NumpyEngine", "--b", f"engine={ours}:NumpyAgain"]
+    done = run("ab", *cell, *sides, *WIDE, *TWO_BLOCKS, "--json", folder=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    whole = json.loads(done.stdout)
+    assert (whole["a"], whole["b"]) == (f"engine={ours}:NumpyEngine", f"engine={ours}:NumpyAgain")
+    trials = only_run(tmp_path / "results").trials
+    ran = [(trial.block, trial.side, trial.executed.engine, trial.status) for trial in trials]
+    of_each_block = [("a", "numpy", "ok"), ("b", "numpy_again", "ok")]
+    assert sorted(ran) == [(block, *side) for block in (0, 1) for side in of_each_block]
+
+
 def test_a_side_that_computes_the_wrong_thing_is_no_verdict_fails_and_ends_it_at_once(tmp_path: Path) -> None:
     flags = [*TINY, "--strategy=mirrored", "--replicas=2", "--b", "cross_device_op=tests.planted:dropped_op"]
     done = run("ab", *flags, folder=tmp_path)
