@@ -113,7 +113,8 @@ class LiveRun(ABC, Generic[_Listener]):
         by_engine: dict[str, list[Cell]] = {}
         for cell in manifest.cells:
             by_engine.setdefault(engine_for(cell, manifest.sweep), []).append(cell)
-        among = {*by_engine, *manifest.sweep.asked("engine")}  # one of which no cell is left may have been given, too
+        # one of which no cell is left may have been given, too; of a user's own its name is given
+        among = {engine_of(engine).name for engine in {*by_engine, *manifest.sweep.asked("engine")}}
         pythons = {engine: python_for(manifest.sweep, among, engine) for engine in by_engine}
         with contextlib.ExitStack() as stack:
             for engine, cells in by_engine.items():

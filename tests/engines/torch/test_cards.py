@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,11 @@ from tests.engines.torch.lent import CARDS, PEAK_BYTES
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = Path(__file__).with_name("on_cards.py")
+NO_GPU = pytest.mark.skipif(any(Path("/dev").glob("nvidia[0-9]*")), reason="there is a GPU here")
+LENT_TORCH = "tests.engines.torch.lent:LentTorch"
+ON_GPUS: dict[str, Any] = {"device": ["gpu"], "model": ["mnist_cnn"], "data": ["digits"], "batch_size": [8]}
+ON_GPUS |= {"intra_op_threads": [1]}  # threads of two processes on as many cores wait for each other
+SHORT: dict[str, Any] = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
 CASES = [
     node.name
     for node in ast.parse(SCRIPT.read_text()).body
@@ -75,7 +81,7 @@ def test_in_a_network_of_the_launchers_nccl_takes_the_interface_that_gloo_takes(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(any(Path("/dev").glob("nvidia[0-9]*")), reason="there is a GPU here")
+@NO_GPU
 def test_without_a_gpu_a_sweep_on_gpus_is_records_with_the_reason(torch_python: str, tmp_path: Path) -> None:
     asked = {"engine": ["torch"], "device": ["gpu"], "strategy": ["data_parallel"], "workers": [2]}
     more = {"model": ["mlp"], "trials": 1, "engine_python": f"torch={torch_python}"}
@@ -89,12 +95,10 @@ def test_without_a_gpu_a_sweep_on_gpus_is_records_with_the_reason(torch_python: 
 @pytest.fixture(scope="module")
 def lent(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int, TrialRecord]:
     """By the number of processes, a trial of each on two cards."""
-    asked = {"engine": ["tests.engines.torch.lent:LentTorch"], "device": ["gpu"], "model": ["mnist_cnn"]}
-    asked |= {"strategy": ["none", "data_parallel"], "workers": [1, 2, 3], "data": ["digits"], "batch_size": [8]}
-    asked |= {"intra_op_threads": [1]}  # threads of two processes on as many cores wait for each other
-    times = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "engine_python": f"torch={torch_python}"}
+    asked = {"engine": [LENT_TORCH], "strategy": ["none", "data_parallel"], "workers": [1, 2, 3]}
+    keys = {**ON_GPUS, **SHORT, **asked, "engine_python": f"torch={torch_python}"}
     folder = tmp_path_factory.mktemp("lent")
-    run = swept({**asked, **times}, folder, lambda cell: (cell.strategy == "none") == (cell.workers == 1))
+    run = swept(keys, folder, lambda cell: (cell.strategy == "none") == (cell.workers == 1))
     return {trial.cell.shape.workers: trial for trial in run.trials}
 
 
@@ -123,3 +127,15 @@ def test_a_third_process_has_no_card_and_says_so_for_the_trial(lent: dict[int, T
     assert str(lent[3].reason).startswith(
         "3 processes on this host need a GPU each, since NCCL refuses two on one, and "
     )
+
+
+@pytest.mark.slow
+@NO_GPU
+def test_beside_an_engine_that_has_a_card_tensorflow_without_one_is_unsupported_with_its_reason(
+    torch_python: str, tmp_path: Path
+) -> None:
+    both = {"engine": ["tensorflow", LENT_TORCH], "strategy": ["none"], "engine_python": f"torch={torch_python}"}
+    found = {trial.cell.engine: trial for trial in swept({**ON_GPUS, **SHORT, **both}, tmp_path).trials}
+    assert {engine: trial.status for engine, trial in found.items()} == {"tensorflow": "unsupported", LENT_TORCH: "ok"}
+    assert "TensorFlow finds no GPU" in str(found["tensorflow"].reason)
+    must_have_passed_the_whole_gate(found[LENT_TORCH])
