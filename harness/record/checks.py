@@ -31,6 +31,8 @@ NEEDED_OF_INPUT = {
 """The same of an input pipeline by itself."""
 OF_INPUT = ("batches", "examples", "order")
 """Checks that only an input pipeline by itself has."""
+NOT_OF_ALL = (*OF_INPUT, "input")
+"""Checks that are not written where they were not made."""
 FAULTS = {
     "missing": "a missing replica",
     "delayed": "a gradient that comes an update late",
@@ -79,13 +81,16 @@ class Checks(RecordModel):
     """Input: a pass had each example of the source once, unchanged; `late` is that of a pass after the last window."""
     order: bool | None = None
     """Input: they came in the order that the seed gives; None where any order was asked for."""
+    input: bool | None = None
+    """Of engines beside TensorFlow: the labels of the first batches are those that the seed gives the process; None
+    where one batch stays on the devices."""
     detail: dict[str, str] = {}
 
     @model_serializer(mode="wrap")
-    def _without_those_of_an_input(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_those_of_some(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Where they were not made: records from before there were such have no such keys."""
         written: dict[str, Any] = write(self)
-        return {key: value for key, value in written.items() if value is not None or key not in OF_INPUT}
+        return {key: value for key, value in written.items() if value is not None or key not in NOT_OF_ALL}
 
     @property
     def failures(self) -> tuple[str, ...]:

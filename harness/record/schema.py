@@ -43,6 +43,7 @@ _FULL_GATE = _checks(
     update=_PASSED,
     replicas_agree=_PASSED,
     loss_finite=_PASSED,
+    input=_NOT_FAILED,
 )
 _OWN_STEPS_GATE = _checks(
     ["gate", "loss_finite"],

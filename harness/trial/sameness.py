@@ -29,17 +29,19 @@ class LabelsSeen:
     """The labels of the first batches that a process trains on, which tell the order of the examples."""
 
     def __init__(self) -> None:
-        self._hash, self._left = hashlib.sha256(), LOOKED_AT
+        self._hash = hashlib.sha256()
+        self.digests: list[str] = []
+        """Of all labels up to each batch."""
 
     def take(self, labels: "Array | Any") -> None:
         """Those of the next batch; all after the first few come to nothing."""
         import numpy as np
 
-        if self._left:
+        if len(self.digests) < LOOKED_AT:
             self._hash.update(np.asarray(labels, np.int64).tobytes())
-            self._left -= 1
+            self.digests.append(self._hash.hexdigest()[:LENGTH])
 
     @property
     def digest(self) -> str:
         """Empty where there were fewer batches."""
-        return "" if self._left else self._hash.hexdigest()[:LENGTH]
+        return self.digests[-1] if len(self.digests) == LOOKED_AT else ""

@@ -32,6 +32,7 @@ from harness.trial.judgement import (
 from harness.trial.memory import let_go
 from harness.trial.own_check import Check, own_check
 from harness.trial.same_work.architectures import architectures
+from harness.trial.same_work.trainer import SameWorkTrainer
 from harness.trial.sameness import digest_of_weights
 
 SLOW_PHASES, SLOW_S = 3, 0.3
@@ -253,6 +254,8 @@ class Trial(Attempt):
             "updates_applied": check_applied(applied, due),
             "loss_finite": check_losses(clock.losses),
         }
+        if isinstance(trainer, SameWorkTrainer):
+            evidence |= trainer.check_input()
         if self._request.member is not None and not self._request.training.asynchronous:
             self._outcome.digests = digests_of(state)
         self._judge_all(evidence)

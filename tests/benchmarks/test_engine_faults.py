@@ -12,7 +12,9 @@ from tests.goals import load
 from tests.record.examples import cell, failed_trial, trial
 
 PROMISED = {"alone", "mean", "left_out", "stale", "order"}
-"""A rank that does not join, a mean for a sum, a bucket left out, a stale copy, another order of the data."""
+"""A rank that does not join, a mean for a sum, a bucket left out, a stale copy, another rank's data."""
+BESIDE_TENSORFLOW = PROMISED | {"reordered"}
+"""Another order of a rank's own data, too."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def ended(of: Cell, status: str) -> TrialRecord:
 def test_every_engine_has_every_fault_that_is_promised(goal: ModuleType) -> None:
     assert {of.engine for of in goal.FAULTY} == {"tensorflow", "horovod", "torch", "jax", "keras_distribution"}
     for of in goal.FAULTY:
-        assert set(of.faults) >= PROMISED, of.engine
+        assert set(of.faults) >= (PROMISED if of.engine == "tensorflow" else BESIDE_TENSORFLOW), of.engine
 
 
 def test_a_fault_is_found_where_it_is_a_wrong_result_everywhere(goal: ModuleType) -> None:
@@ -76,9 +78,9 @@ def test_what_is_promised_is_found_among_three_and_four_processes_and_what_is_ri
 ) -> None:
     [of] = [of for of in goal.FAULTY if of.engine == engine]
     try:
-        trials = of.trials([3, 4], of.loops[:1], sorted(PROMISED))
+        trials = of.trials([3, 4], of.loops[:1], sorted(BESIDE_TENSORFLOW))
     except UsageError as error:
         pytest.skip(str(error))
     ended = {(trial.cell.workers, trial.cell.cross_device_op): trial.status for trial in trials}
-    found = {(workers, fault): "wrong_result" for workers in (3, 4) for fault in PROMISED}
+    found = {(workers, fault): "wrong_result" for workers in (3, 4) for fault in BESIDE_TENSORFLOW}
     assert ended == {**found, (3, goal.RIGHT): "ok", (4, goal.RIGHT): "ok"}

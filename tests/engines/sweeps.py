@@ -15,6 +15,9 @@ from harness.spec.expand import Matrix
 from harness.trial.alone import ROUNDS
 from tests.preloaded import handed_in
 
+OTHER_EXAMPLES = "input: worker 1 was fed other examples than seed 1 gives it, from batch 3 on"
+"""What the second process says whose data come in another order behind the gate's two batches."""
+
 
 def swept(
     asked: Mapping[str, Any], folder: Path, keeps: Callable[[Any], bool] = lambda _: True, forked: bool = True

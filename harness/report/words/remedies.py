@@ -15,6 +15,7 @@ _OF_CHECK = {
     "loss_finite": "training has diverged: lower the learning rate, look at the data, or use float32",
     "losses_agree": "the compiled step computes something else than the same step run plainly: look at the step",
     "own_check": "the step's own check() says so: look there",
+    "input": "a process trains on examples that are another's, or come twice: look at how the engine shares its input",
 }
 _OF_STATUS = {
     "unproved": "docs/gate.md says what would prove it; --rank-unproved ranks it as it is",

@@ -53,6 +53,7 @@ CHECK_WORDS = {
     "loss_finite": "the loss is not finite",
     "losses_agree": "the losses are not those of the same step run without compiling",
     "own_check": "its own check failed",
+    "input": "a process was fed other examples than the seed gives it",
 }
 PHASE_WORDS: dict[str, str] = {
     "start_s": "process start",

@@ -18,6 +18,7 @@ from harness.trial.ending import refuse_other_axes
 from harness.trial.kept_reference import kept_reference
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import Data, Placed
+from harness.trial.same_work.fed import check_input
 from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
 
@@ -75,6 +76,10 @@ class SameWorkTrainer(ABC):
     def labels(self) -> str:
         """Of the batches that the loop was given."""
         return self._data.seen.digest
+
+    def check_input(self) -> dict[str, str | None]:
+        """Whether these are those that the seed gives, as far as they are looked at."""
+        return check_input(self._request, tuple(self._data.seen.digests))
 
     @property
     def _rank(self) -> int:

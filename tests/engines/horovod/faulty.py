@@ -2,8 +2,8 @@
 
 `missing` leaves the last process's gradient out, `mean` divides once more, `apart` joins no reduction, `alone` averages
 without the last process, which trains by its own gradient, `left_out` averages all weights but one, `stale` keeps the
-last process's old weights, `order` gives the last process the first one's examples, and `late` begins to leave the
-gradient out once the gate has been passed. `auto` is Horovod as it is.
+last process's old weights, `order` gives the last process the first one's examples, `reordered` has it shuffle its own
+by another seed, and `late` begins to leave the gradient out once the gate has been passed. `auto` is Horovod as it is.
 """
 
 from types import SimpleNamespace
@@ -14,9 +14,11 @@ from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.trial.collectives import Sending
+from harness.trial.same_work.batches import Data
 from tests.engines.ops import with_ops
+from tests.engines.shares import in_another_order
 
-FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "late")
+FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "reordered", "late")
 LAST_GOOD = GATE_UPDATES + 1
 LEFT_OUT = 2
 """The number of a weight."""
@@ -78,6 +80,10 @@ def faulty_trainer(request: Request) -> Trainer:
         def _share(self) -> slice:
             own = super()._share
             return slice(0, own.stop - own.start) if fault == "order" and is_last else own
+
+        def _data_made(self, thread: bool = False) -> Data:
+            right = super()._data_made(thread)
+            return in_another_order(right) if fault == "reordered" and is_last else right
 
         def _around(self, trained: Trained) -> HorovodLoop:
             """What is proved beside the step is right."""

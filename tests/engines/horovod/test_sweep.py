@@ -7,10 +7,12 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.engines.horovod.faulty import FAULTS
 from tests.engines.horovod.swept import MLP, TENSORS, WRAPPERS, measured, of
-from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight
+from tests.engines.sweeps import OTHER_EXAMPLES, must_have_passed_the_whole_gate, must_know_its_sight
 
 pytestmark = pytest.mark.slow
 FAULTY = "tests.engines.horovod.faulty:FaultyHorovod"
+FED = {**MLP, "data": ["digits"]}
+"""Which have an order."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def wrapped(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Ru
 @pytest.fixture(scope="module")
 def wrong(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, ops = tmp_path_factory.mktemp("wrong"), ["auto", *FAULTS]
-    return measured(horovod_python, folder, FAULTY, **MLP, cross_device_op=ops, workers=[2])
+    return measured(horovod_python, folder, FAULTY, **FED, cross_device_op=ops, workers=[2])
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +106,13 @@ def test_the_evidence_says_which_check_found_it(wrong: Run) -> None:
     assert of(wrong, cross_device_op="missing").checks.update is False
     late = of(wrong, cross_device_op="late").checks
     assert (late.update, late.late) == (True, False)
+
+
+def test_a_process_whose_data_come_in_another_order_is_named_and_passes_every_other_check(wrong: Run) -> None:
+    trial = of(wrong, cross_device_op="reordered")
+    assert OTHER_EXAMPLES in str(trial.reason)
+    assert trial.checks.failures == ("input",)
+    assert of(wrong, cross_device_op="auto").checks.input is True
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,10 @@
 
 `missing` leaves the last replica's gradient out, `apart` adds no gradients up, `alone` adds up all but the last
 replica's, which trains by its own, `left_out` adds up those of all weights but one, `mean` divides where a sum belongs,
-`stale` keeps the last device's old weights, `order` gives the last replica the first one's examples, `late` begins to
-leave the gradient out once the gate has been passed, and `again` adds up what is added up already, as the recipe of
-`pmap` does under `shard_map` as it is by default. `auto` is JAX as it is.
+`stale` keeps the last device's old weights, `order` gives the last replica the first one's examples, `reordered` has
+the last process shuffle its own by another seed, `late` begins to leave the gradient out once the gate has been passed,
+and `again` adds up what is added up already, as the recipe of `pmap` does under `shard_map` as it is by default. `auto`
+is JAX as it is.
 """
 
 import time
@@ -22,13 +23,14 @@ from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.trial.collectives import Sending
+from harness.trial.same_work.batches import Data
 from harness.trial.same_work.state import Pass, State
 from tests.engines.jax_faults import BETWEEN, copies_on, with_copies_on, wrongly_reduced
 from tests.engines.ops import with_ops
-from tests.engines.shares import with_the_first_ones_for_the_last
+from tests.engines.shares import in_another_order, with_the_first_ones_for_the_last
 
-FAULTS = ("missing", *BETWEEN, "mean", "stale", "order", "late", "again")
-OF_STATE_OR_DATA = ("stale", "order")
+FAULTS = ("missing", *BETWEEN, "mean", "stale", "order", "reordered", "late", "again")
+OF_STATE_OR_DATA = ("stale", "order", "reordered")
 """Beside the step, which is right."""
 LAST_GOOD = GATE_UPDATES + 1
 
@@ -117,6 +119,11 @@ class FaultyTrainer(JaxTrainer):
     def _share(self) -> Any:
         own, cell = super()._share, self._request.training
         return with_the_first_ones_for_the_last(own, cell) if cell.cross_device_op == "order" else own
+
+    def _data_made(self, thread: bool = False) -> Data:
+        right, cell = super()._data_made(thread), self._request.training
+        wrong = cell.cross_device_op == "reordered" and self._rank == cell.workers - 1
+        return in_another_order(right) if wrong else right
 
     def _step(self, x: Any, y: Any) -> Any:
         if self._request.training.cross_device_op != "stale":

@@ -11,6 +11,7 @@ from harness.record.trial import TrialRecord
 from tests.cli.real import only_run, run
 from tests.engines.jax.faulty import FAULTS
 from tests.engines.sweeps import (
+    OTHER_EXAMPLES,
     must_have_passed_the_whole_gate,
     must_have_timed_each_by_itself,
     must_know_its_sight,
@@ -27,7 +28,9 @@ COMMON: dict[str, Any] = {
     "max_warmup": 0,
 }
 MLP = {"model": ["mlp"], "batch_size": [8]}
-BETWEEN_PROCESSES = ("missing", "stale", "left_out", "order")
+FED = {**MLP, "data": ["digits"]}
+"""Which have an order."""
+BETWEEN_PROCESSES = ("missing", "stale", "left_out", "order", "reordered")
 THREADS = 2
 """As many as two cores: there a base case on the whole machine is one on the cell's threads."""
 
@@ -56,7 +59,7 @@ def at_two_replicas(python: str, folder: Path, engine: str, **keys: list[str] | 
 @pytest.fixture(scope="module")
 def wrong(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, engine = tmp_path_factory.mktemp("wrong"), "tests.engines.jax.faulty:FaultyJax"
-    return at_two_replicas(jax_python, folder, engine, **MLP, cross_device_op=["auto", *FAULTS])
+    return at_two_replicas(jax_python, folder, engine, **FED, cross_device_op=["auto", *FAULTS])
 
 
 def test_both_ways_pass_the_whole_gate_at_one_to_four_replicas(right: Run) -> None:
@@ -137,29 +140,53 @@ def test_a_mean_in_the_sum_itself_is_told_from_a_mean_before_it(wrong: Run) -> N
 
 @pytest.fixture(scope="module")
 def processes(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two processes of a device each, whose program is that of two devices in one."""
+    """Two processes of one device each, whose program is that of two devices in one, and of two each."""
     folder, engine = tmp_path_factory.mktemp("processes"), "tests.engines.jax.faulty:FaultyJax"
-    placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1]}
-    return at_two_replicas(jax_python, folder, engine, **MLP, **placed, cross_device_op=["auto", *BETWEEN_PROCESSES])
+    placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1, 2]}
+    return at_two_replicas(jax_python, folder, engine, **FED, **placed, cross_device_op=["auto", *BETWEEN_PROCESSES])
 
 
+def between(run: Run, loop: str, op: str, replicas: int) -> TrialRecord:
+    [found] = [
+        trial
+        for trial in run.trials
+        if (trial.cell.loop, trial.cell.cross_device_op, trial.cell.replicas) == (loop, op, replicas)
+    ]
+    return found
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("loop", ["jit", "shard_map"])
-def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run, loop: str) -> None:
-    [trial] = [t for t in processes.trials if (t.cell.loop, t.cell.cross_device_op) == (loop, "auto")]
-    assert (trial.status, trial.reason) == ("ok", None)
-    assert (trial.checks.late, trial.checks.loss) == (True, True)
+def test_two_processes_pass_the_whole_gate_and_say_who_took_part(processes: Run, loop: str, replicas: int) -> None:
+    trial = between(processes, loop, "auto", replicas)
+    must_have_passed_the_whole_gate(trial)
+    assert trial.checks.input is True
     must_have_timed_each_by_itself(trial)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
-    told = {"processes": "one for 1 replica", "packs": "XLA decides which sums are joined"}
+    held = "1 replica" if replicas == 1 else f"{replicas} replicas"
+    told = {"processes": f"one for {held}", "packs": "XLA decides which sums are joined"}
     assert told.items() <= trial.executed.unlike.items()
-    assert "threads" not in trial.executed.unlike, "a device has its process's own pool"
+    assert ("threads" in trial.executed.unlike) == (replicas > 1), "a device alone has its process's own pool"
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("loop", ["jit", "shard_map"])
 @pytest.mark.parametrize("fault", BETWEEN_PROCESSES)
-def test_a_fault_between_processes_is_found_as_between_devices(processes: Run, loop: str, fault: str) -> None:
-    [trial] = [t for t in processes.trials if (t.cell.loop, t.cell.cross_device_op) == (loop, fault)]
+def test_a_fault_between_processes_is_found_as_between_devices(
+    processes: Run, loop: str, fault: str, replicas: int
+) -> None:
+    trial = between(processes, loop, fault, replicas)
     assert trial.status == "wrong_result", trial.reason
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("loop", ["jit", "shard_map"])
+def test_a_process_whose_data_come_in_another_order_is_named_and_passes_every_other_check(
+    processes: Run, loop: str, replicas: int
+) -> None:
+    trial = between(processes, loop, "reordered", replicas)
+    assert OTHER_EXAMPLES in str(trial.reason)
+    assert trial.checks.failures == ("input",)
 
 
 @pytest.fixture(scope="module")

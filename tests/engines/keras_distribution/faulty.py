@@ -1,11 +1,12 @@
 """keras.distribution with ways to train that are wrong, each as a cross-device op: one base case serves all of them.
 
 `missing` leaves the last replica's examples out, `mean` divides gradients where the loss is a mean already, `late`
-begins to once the gate has been passed, `stale` keeps the last device's old weights, and `order` gives the last replica
-the first one's examples. With gradients that each replica works out by itself, `apart` adds none up, `alone` all but
-the last replica's, which trains by its own, and `left_out` those of all weights but one. What Keras says nothing about:
-`unset` is a distribution that was made and never set, `whole` hands every replica the whole batch, and `unmatched` is a
-layout map whose keys match a part of a path. `auto` is Keras as it is.
+begins to once the gate has been passed, `stale` keeps the last device's old weights, `order` gives the last replica the
+first one's examples, and `reordered` has the last process shuffle its own by another seed. With gradients that each
+replica works out by itself, `apart` adds none up, `alone` all but the last replica's, which trains by its own, and
+`left_out` those of all weights but one. What Keras says nothing about: `unset` is a distribution that was made and
+never set, `whole` hands every replica the whole batch, and `unmatched` is a layout map whose keys match a part of a
+path. `auto` is Keras as it is.
 """
 
 from collections.abc import Iterator
@@ -18,11 +19,12 @@ from harness.engines.keras_distribution.trainer import KerasTrainer
 from harness.protocol.engine import GATE_UPDATES, Trainer
 from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
+from harness.trial.same_work.batches import Data
 from tests.engines.jax_faults import BETWEEN, copies_on, with_copies_on, wrongly_reduced
 from tests.engines.ops import with_ops
-from tests.engines.shares import with_the_first_ones_for_the_last
+from tests.engines.shares import in_another_order, with_the_first_ones_for_the_last
 
-OF_STEPS = ("missing", *BETWEEN, "mean", "late", "stale", "order")
+OF_STEPS = ("missing", *BETWEEN, "mean", "late", "stale", "order", "reordered")
 SILENT = ("unset", "whole")
 UNMATCHED = "unmatched"
 FAULTS = (*OF_STEPS, *SILENT)
@@ -58,6 +60,11 @@ class FaultyTrainer(KerasTrainer):
             return with_the_first_ones_for_the_last(super()._share, self._cell)
         several = self._fault == "whole" and self._request.member is not None
         return slice(None) if several else super()._share
+
+    def _data_made(self, thread: bool = False) -> Data:
+        right = super()._data_made(thread)
+        wrong = self._fault == "reordered" and self._rank == self._cell.workers - 1
+        return in_another_order(right) if wrong else right
 
     @property
     def _model(self) -> Any:

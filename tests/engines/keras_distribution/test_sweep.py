@@ -10,13 +10,20 @@ import pytest
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.engines.keras_distribution.faulty import OF_STEPS, SILENT, UNMATCHED
-from tests.engines.sweeps import must_have_passed_the_whole_gate, must_have_timed_each_by_itself, swept
+from tests.engines.sweeps import (
+    OTHER_EXAMPLES,
+    must_have_passed_the_whole_gate,
+    must_have_timed_each_by_itself,
+    swept,
+)
 
 pytestmark = pytest.mark.slow
 SHORT: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
 MLP = {"model": ["mlp"], "batch_size": [8], "intra_op_threads": [1]}
+FED = {**MLP, "data": ["digits"]}
+"""Which have an order."""
 FAULTY = "tests.engines.keras_distribution.faulty:FaultyKeras"
-BETWEEN_PROCESSES = ("stale", "left_out", "order")
+BETWEEN_PROCESSES = ("stale", "left_out", "order", "reordered")
 CUT = "batch:2,model:2"
 BOTH = ["batch:2", CUT]
 """The meshes of both loops at two replicas."""
@@ -58,7 +65,7 @@ def wrong(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     ops = ["auto", *OF_STEPS, *SILENT, UNMATCHED]
     asked: dict[str, Any] = {"replicas": [2], "mesh": BOTH, "cross_device_op": ops}
-    return measured(keras_python, tmp_path_factory.mktemp("wrong"), FAULTY, keeps, **asked, **MLP)
+    return measured(keras_python, tmp_path_factory.mktemp("wrong"), FAULTY, keeps, **asked, **FED)
 
 
 def test_both_pass_the_whole_gate_on_one_to_four_devices(right: Run) -> None:
@@ -88,8 +95,12 @@ def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:
     assert len({trial.executed.fingerprint for trial in plain}) == 1
 
 
-def of(run: Run, mesh: str, op: str) -> TrialRecord:
-    [found] = [trial for trial in run.trials if (trial.cell.mesh, trial.cell.cross_device_op) == (mesh, op)]
+def of(run: Run, mesh: str, op: str, replicas: int = 2) -> TrialRecord:
+    [found] = [
+        trial
+        for trial in run.trials
+        if (trial.cell.mesh, trial.cell.cross_device_op, trial.cell.replicas) == (mesh, op, replicas)
+    ]
     return found
 
 
@@ -132,31 +143,43 @@ def test_what_keras_lets_pass_in_silence_is_a_wrong_result_that_says_why(
 
 @pytest.fixture(scope="module")
 def processes(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two processes of a device each, of an engine that is started as for a user."""
-    placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1], "loop": ["data_parallel"]}
+    """Two processes of one device each and of two, of an engine that is started as for a user."""
+    placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2], "replicas": [1, 2]}
     ops = ["auto", "whole", *BETWEEN_PROCESSES]
-    keys = {**placed, **MLP, "cross_device_op": ops}
+    keys = {**placed, **FED, "loop": ["data_parallel"], "cross_device_op": ops}
     return measured(keras_python, tmp_path_factory.mktemp("two"), FAULTY, forked=False, **keys)
 
 
-def test_two_processes_pass_the_whole_gate(processes: Run) -> None:
-    trial = of(processes, "", "auto")
-    assert (trial.status, trial.reason) == ("ok", None)
-    assert (trial.checks.late, trial.checks.loss) == (True, True)
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_two_processes_pass_the_whole_gate(processes: Run, replicas: int) -> None:
+    trial = of(processes, "", "auto", replicas)
+    must_have_passed_the_whole_gate(trial)
+    assert trial.checks.input is True
     must_have_timed_each_by_itself(trial)
     assert sum(trial.executed.pack_bytes) == 4 * 669_706
-    told = {"processes": "one for 1 replica", "packs": "XLA decides which sums are joined"}
+    held = "1 replica" if replicas == 1 else f"{replicas} replicas"
+    told = {"processes": f"one for {held}", "packs": "XLA decides which sums are joined"}
     assert told.items() <= trial.executed.unlike.items()
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("fault", BETWEEN_PROCESSES)
-def test_a_fault_between_processes_is_found_as_between_devices(processes: Run, fault: str) -> None:
-    trial = of(processes, "", fault)
+def test_a_fault_between_processes_is_found_as_between_devices(processes: Run, fault: str, replicas: int) -> None:
+    trial = of(processes, "", fault, replicas)
     assert trial.status == "wrong_result", trial.reason
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_process_whose_data_come_in_another_order_is_named_and_passes_every_other_check(
+    processes: Run, replicas: int
+) -> None:
+    trial = of(processes, "", "reordered", replicas)
+    assert OTHER_EXAMPLES in str(trial.reason)
+    assert trial.checks.failures == ("input",)
+
+
 def test_processes_that_feed_the_whole_batch_each_are_a_wrong_result(processes: Run) -> None:
-    trial = of(processes, "", "whole")
+    trial = of(processes, "", "whole", replicas=1)
     assert trial.status == "wrong_result", trial.reason
     assert "of a batch of 32, expected" in trial.checks.detail["reduction"]
 

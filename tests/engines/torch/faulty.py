@@ -2,9 +2,9 @@
 
 `missing` leaves the last process's gradient out, `mean` divides once more, `apart` calls the module inside the wrapper,
 `alone` does too, and averages in a group that the last process is no part of, `left_out` averages all weights but one,
-`stale` keeps the last process's old weights, `order` gives the last process the first one's examples, `hooked` doubles
-a gradient by a hook in the module, and `late` begins to leave the gradient out once the gate has been passed. `auto` is
-PyTorch as it is.
+`stale` keeps the last process's old weights, `order` gives the last process the first one's examples, `reordered` has
+it shuffle its own by another seed, `hooked` doubles a gradient by a hook in the module, and `late` begins to leave the
+gradient out once the gate has been passed. `auto` is PyTorch as it is.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,11 @@ from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.work import DistributedCell
 from harness.trial.collectives import Sending
+from harness.trial.same_work.batches import Data
 from tests.engines.ops import with_ops
+from tests.engines.shares import in_another_order
 
-FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "hooked", "late")
+FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "reordered", "hooked", "late")
 LAST_GOOD = GATE_UPDATES + 1
 LEFT_OUT = "dense_1.weight"
 
@@ -99,6 +101,10 @@ def faulty_trainer(request: Request) -> Trainer:
         def _share(self) -> slice:
             own = super()._share
             return slice(0, own.stop - own.start) if self._fault == "order" and self._is_last else own
+
+        def _data_made(self, thread: bool = False) -> Data:
+            right = super()._data_made(thread)
+            return in_another_order(right) if self._fault == "reordered" and self._is_last else right
 
         def _averaging_of(self, cell: TrainingCell) -> Callable[[Any, int | None, str], Averaging]:
             right = super()._averaging_of(cell)

@@ -9,6 +9,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.cli.real import only_run, run
 from tests.engines.sweeps import (
+    OTHER_EXAMPLES,
     must_have_passed_the_whole_gate,
     must_have_timed_each_by_itself,
     must_know_its_sight,
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.slow
 COMMON: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
 WAYS = ("ddp", "ddp_static", "ddp_hook", "all_reduce")
 MLP = {"model": ["mlp"], "batch_size": [8]}
+FED = {**MLP, "data": ["digits"]}
+"""Which have an order."""
+AMONG_MORE = ("missing", "stale", "left_out", "order", "reordered")
 TENSORS = 6
 """Weights and biases of the perceptron."""
 
@@ -48,7 +52,7 @@ def distributed(python: str, folder: Path, engine: str, **keys: Any) -> Run:
 def wrong(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, engine = tmp_path_factory.mktemp("wrong"), "tests.engines.torch.faulty:FaultyTorch"
     ops = ["auto", *FAULTS]
-    return distributed(torch_python, folder, engine, **MLP, cross_device_op=ops, loop=["ddp", "all_reduce"])
+    return distributed(torch_python, folder, engine, **FED, cross_device_op=ops, loop=["ddp", "all_reduce"])
 
 
 def test_all_ways_pass_the_whole_gate_in_one_to_four_processes(right: Run) -> None:
@@ -119,15 +123,24 @@ def test_the_evidence_says_which_check_found_it(wrong: Run) -> None:
     assert (late.update, late.late) == (True, False)
 
 
+@pytest.mark.parametrize("loop", ["ddp", "all_reduce"])
+def test_a_process_whose_data_come_in_another_order_is_named_and_passes_every_other_check(
+    wrong: Run, loop: str
+) -> None:
+    trial = of(wrong, loop, "reordered")
+    assert OTHER_EXAMPLES in str(trial.reason)
+    assert trial.checks.failures == ("input",)
+    assert of(wrong, loop, "auto").checks.input is True
+
+
 @pytest.fixture(scope="module")
 def many(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, engine = tmp_path_factory.mktemp("many"), "tests.engines.torch.faulty:FaultyTorch"
-    ops = ["missing", "stale", "left_out", "order"]
-    return distributed(torch_python, folder, engine, **MLP, cross_device_op=ops, workers=[3, 4])
+    return distributed(torch_python, folder, engine, **FED, cross_device_op=[*AMONG_MORE], workers=[3, 4])
 
 
 @pytest.mark.parametrize("workers", [3, 4])
-@pytest.mark.parametrize("fault", ["missing", "stale", "left_out", "order"])
+@pytest.mark.parametrize("fault", AMONG_MORE)
 def test_what_one_of_several_does_wrong_is_found_among_more_too(many: Run, fault: str, workers: int) -> None:
     assert of(many, "ddp", fault, workers).status == "wrong_result"
 

@@ -14,7 +14,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
     late: "what was proved at first holds after the last window", loss: "the loss is the mean over the global batch",
     losses_agree: "losses are those of the step uncompiled", own_check: "the step's own check",
     batches: "batches have the size, shapes and types asked for", examples: "a pass has each example once, unchanged",
-    order: "examples come in the order of the seed",
+    order: "examples come in the order of the seed", input: "each process was fed what the seed gives it",
   };
   const cell = cellOf(i);
   const heading = (words) => element("h3", {}, words);
