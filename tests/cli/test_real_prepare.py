@@ -48,15 +48,17 @@ MODULE = """
 
     def several():
         x, y = np.linspace(-1, 1, 192, dtype=np.float32).reshape(64, 3), np.arange(64)
-        inputs = {"user": y % 5, "features": x}
+        inputs = {"user": y % 5, "features": x, "tags": tf.ragged.range(y % 4)}
         return tf.data.Dataset.from_tensor_slices((inputs, {"rating": x[:, 0], "liked": y % 2}, x[:, 1] + 2))
 
     def of_several():
         import keras
         user, features = keras.Input((), dtype="int32", name="user"), keras.Input((3,), name="features")
-        hidden = keras.layers.Concatenate()([keras.layers.Embedding(5, 4)(user), features])
+        tags = keras.Input((3,), dtype="int32", name="tags")
+        of_tags = keras.layers.Flatten()(keras.layers.Embedding(4, 2)(tags))
+        hidden = keras.layers.Concatenate()([keras.layers.Embedding(5, 4)(user), features, of_tags])
         outputs = {"rating": keras.layers.Dense(1)(hidden), "liked": keras.layers.Dense(1)(hidden)}
-        model = keras.Model({"user": user, "features": features}, outputs)
+        model = keras.Model({"user": user, "features": features, "tags": tags}, outputs)
         liked = keras.losses.BinaryCrossentropy(from_logits=True)
         model.compile(keras.optimizers.SGD(0.05), loss={"rating": "mse", "liked": liked})
         return model
@@ -340,6 +342,7 @@ def test_examples_of_ones_own_are_trained_on_from_files_as_they_were(
         assert described["input"]["encoding"] == "raw"
     else:
         assert (described["target"]["liked"]["feature"], described["weights"]["feature"]) == ("target/liked", "weights")
+        assert described["input"]["tags"]["shape"] == [None]
     small = [flag for flag in SMALL if not flag.startswith(("--data", "--model", "--optimizer"))]
     asked = [f"--model=own_numbers:{model}", f"--data=tfrecord:{target}", f"--work={work}", f"--results={results}"]
     replicas = ["--strategy=none,mirrored", "--replicas=2"] if work == "training" else []
