@@ -18,7 +18,7 @@ def data_key(request: Request) -> DataKey:
 
 def takes_any_data(request: Request) -> bool:
     """Whether its model is the user's own, which takes what one by name may not: where both want the same data, those
-    are made ready for the other, and refused before they are downloaded."""
+    are made ready for it, and the trials of the other say why they cannot be trained on them."""
     return is_own_code(str(request.cell.get("model")))
 
 

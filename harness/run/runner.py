@@ -149,7 +149,7 @@ def _prepare(run: LiveRun[_Listener], arms: Sequence[Arm]) -> None:
     A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
     """
     wanted: dict[tuple[DataKey, int], Arm] = {}
-    for arm in sorted(arms, key=lambda arm: takes_any_data(arm.request)):
+    for arm in sorted(arms, key=lambda arm: not takes_any_data(arm.request)):
         if arm.request.cell.data_set is not None and not launchers()[arm.request.launcher].elsewhere:
             wanted.setdefault((data_key(arm.request), id(arm.zygote)), arm)
     first: dict[tuple[str | None, str, int], Arm] = {}

@@ -21,8 +21,12 @@ BESIDE_HEAD = tuple(key for key in TABLE if key in (*UNLABELLED, *TOLD) and key 
 """Keys that such a name says besides, for no label says them at every value."""
 SPELLED = tuple(key for key, axis in TABLE.items() if key in BESIDE_HEAD or axis.series)
 """Keys that full names have as KEY=VALUE, where they are not at their default."""
-_BESIDE_AXES = (r"\d+ workers", r"\d+ ps", r"b\d+ global", r"-\S+ \d[\d.]*")
-"""What else labels say in two words: on what a training is placed, its batch, and the numbers of a script's flags."""
+_BESIDE_AXES = (
+    *(r"\d+ workers", r"\d+ ps", r"\d+ a worker", r"b\d+ global"),
+    r"-\S+ (?!b\d+(?!\S))(?:-?\d\S*|[^-\s]\S*)",
+)
+"""What else labels say in several words: on what a training is placed, its batch, and each flag of a script with what
+follows it."""
 
 
 def head(cell: Any) -> str:

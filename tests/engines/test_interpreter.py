@@ -29,6 +29,7 @@ from harness.run.process.engines import (
     python_for,
     python_of,
     versions_here,
+    with_interpreters,
 )
 from harness.spec import sweep_from
 from harness.spec.sweep import Sweep
@@ -131,6 +132,8 @@ def test_an_interpreter_for_another_engine_is_of_use_only_where_that_is_compared
     with pytest.raises(UsageError, match="engine_python: given for 'jax', and the engine is 'tensorflow'"):
         python_for(other)
     assert python_for(other, among=["tensorflow", "jax"]) is None
+    assert python_for(sweep("tensorflow", "mine=/no/such/python"), among=["tensorflow", "mine"]) is None
+    assert with_interpreters(["tensorflow", "jax", "tests.engines.numpy_engine:NumpyEngine"]) == {"jax"}
 
 
 @pytest.mark.parametrize(("engine", "path"), [("jax", "/no, such"), ("torch", "/nor/such")])

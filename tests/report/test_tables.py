@@ -186,6 +186,13 @@ def test_numbers_of_a_long_name_keep_what_they_are_of() -> None:
     ]
     scripts = [f"train.py --epochs {n} --depth 3 --{'x' * 60} b64" for n in (3, 4)]
     assert names_apart(scripts, 56) == ["--epochs 3", "--epochs 4"]
+    rates = [
+        f"train.py --learning-rate {r} --weight-decay 1e-4 --opt adam --depth 18 --width 64 b64"
+        for r in ("1e-3", "1e-4")
+    ]
+    assert names_apart(rates, 56) == ["--learning-rate 1e-3", "--learning-rate 1e-4"]
+    series = [f"multi_worker_mirrored, mixed_bfloat16, XLA, rate=100mbit,delay=3ms, {n} a worker" for n in (1, 2)]
+    assert names_apart(series, 56) == ["1 a worker", "2 a worker"]
     counted = [f"package.module:function_{'x' * 60} {n} images" for n in (8, 16)]
     assert [name[-10:] for name in names_apart(counted, 56)] == ["x 8 images", " 16 images"]
 

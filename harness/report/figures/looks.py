@@ -1,4 +1,4 @@
-"""How strategies look: a colour and a marker each, the same in every figure of every report."""
+"""How strategies look: a colour and a marker each, of those of the harness the same in every figure of every report."""
 
 import zlib
 from collections import Counter

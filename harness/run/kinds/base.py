@@ -17,7 +17,7 @@ from harness.record.store import RunStore
 from harness.record.trial import Plant
 from harness.run.data import unavailable
 from harness.run.interrupts import Interrupts
-from harness.run.process.engines import newer_words, python_for
+from harness.run.process.engines import newer_words, python_for, with_interpreters
 from harness.run.process.renewal import packages_of, renew
 from harness.run.process.sources import Sources
 from harness.run.process.zygote import Zygote
@@ -114,7 +114,7 @@ class LiveRun(ABC, Generic[_Listener]):
         for cell in manifest.cells:
             by_engine.setdefault(engine_for(cell, manifest.sweep), []).append(cell)
         # one of which no cell is left may have been given, too; of a user's own its name is given
-        among = {engine_of(engine).name for engine in {*by_engine, *manifest.sweep.asked("engine")}}
+        among = with_interpreters({*by_engine, *manifest.sweep.asked("engine")})
         pythons = {engine: python_for(manifest.sweep, among, engine) for engine in by_engine}
         with contextlib.ExitStack() as stack:
             for engine, cells in by_engine.items():

@@ -19,7 +19,7 @@ from harness.record.trial import Plant
 from harness.run.kinds.arms import must_live_together
 from harness.run.kinds.decision import OF_UNLIKE_STEPS, WINDOWING
 from harness.run.kinds.one_cell import Given, check_turns, differing, given_for, one_cell, variable_words, words_of
-from harness.run.process.engines import python_for
+from harness.run.process.engines import python_for, with_interpreters
 from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
@@ -239,7 +239,7 @@ def pythons_of(sides: Sequence[Side]) -> dict[str, str | None]:
 
     UsageError where an engine has none, or its sweep names one for an engine that no side has.
     """
-    engines = [engine_of(side.engine).name for side in sides]
+    engines = with_interpreters(side.engine for side in sides)
     return {side.name: side.python or python_for(side.sweep, engines) for side in sides}
 
 

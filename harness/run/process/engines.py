@@ -9,7 +9,7 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -140,6 +140,11 @@ def environments() -> dict[str, Environment]:
     return {name: found for name, found in every.items() if found is not None}
 
 
+def with_interpreters(engines: Iterable[str]) -> set[str]:
+    """The names of those that may have an interpreter of their own."""
+    return {one.name for one in map(engine_of, engines) if environment_of(one) is not None}
+
+
 def _lacks(environment: Environment, here: Mapping[str, str]) -> bool:
     return any(name not in here or older(here[name], least) for name, least in environment.needs.items())
 
@@ -147,7 +152,7 @@ def _lacks(environment: Environment, here: Mapping[str, str]) -> bool:
 def _given(sweep: Sweep, engine: Engine, among: Collection[str]) -> str | None:
     """The interpreter that the sweep names for its engine; None where it names none, or only for others `among`."""
     own = [engine.name] if environment_of(engine) is not None else []
-    known = dict.fromkeys([*own, *environments()])
+    known = dict.fromkeys([*own, *environments(), *among])
     found: dict[str, str] = {}
     for text in BETWEEN.split(sweep.engine_python) if sweep.engine_python else ():
         name, equals, path = text.partition("=")

@@ -27,6 +27,7 @@ from harness.run.process.stacks import excerpt
 from harness.run.process.startup import Startup
 from harness.run.progress import say_line
 from harness.trial.engines import DEFAULT, engine_of
+from harness.visible import without_secrets
 
 START_LIMIT_S = 180.0
 """Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
@@ -385,7 +386,7 @@ def _printing(request: Request) -> tuple[str, str]:
     """Whose words are in the log of a process, and what is said of that log where it is cut."""
     if request.task == "prepare":
         return f"data '{request.cell.data_set}'", DATA_LOG
-    return request.cell.subject, TRIAL_LOG
+    return without_secrets(request.cell.subject), TRIAL_LOG
 
 
 def _line(order: Spawn) -> bytes:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 from harness.protocol.messages import Request
-from harness.trial.same_work.batches import SYNTHETIC, Data
+from harness.trial.same_work.batches import DIGITS, Data
 
 AS_THEY_ARE = (8, 8, 1)
 """The digits' own size: labels do not depend on it, and no image need be resized."""
@@ -14,9 +14,10 @@ def check_input(request: Request, seen: Sequence[str]) -> dict[str, str | None]:
     """The evidence against the batches whose labels had these digests (`harness.trial.sameness.LabelsSeen`), None where
     there is none: they are drawn anew, whatever the trainer did with its own.
 
-    Nothing of a batch that stays on the devices, which is one of the gate's, and of batches that nobody looked at.
+    Nothing of a batch that stays on the devices, which is one of the gate's, of data that only an engine of one's own
+    has, and of batches that nobody looked at.
     """
-    if request.training.data == SYNTHETIC or not seen:
+    if request.training.data != DIGITS or not seen:
         return {}
     pairs = enumerate(zip(seen, _due(request, len(seen)), strict=True), start=1)
     wrong = next((number for number, (found, due) in pairs if found != due), None)

@@ -79,7 +79,8 @@ class SameWorkTrainer(ABC):
 
     def check_input(self) -> dict[str, str | None]:
         """Whether these are those that the seed gives, as far as they are looked at."""
-        return check_input(self._request, tuple(self._data.seen.digests))
+        seen = getattr(self._data, "seen", None)  # an engine of one's own may have data that look at none
+        return {} if seen is None else check_input(self._request, tuple(seen.digests))
 
     @property
     def _rank(self) -> int:

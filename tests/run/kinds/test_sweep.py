@@ -253,10 +253,10 @@ def test_data_are_prepared_once_for_each_data_set_before_any_trial(tmp_path: Pat
     assert all(request.task == "trial" for request in bench.zygote.spawned[2:])
 
 
-def test_data_that_a_model_by_name_wants_too_are_made_ready_for_that_one_which_may_refuse_them(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, [cell(model="my.models:net"), *CELLS])
+def test_data_that_a_model_by_name_wants_too_and_may_refuse_are_made_ready_for_ones_own(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [*CELLS, cell(model="my.models:net")])
     bench.start()
-    assert [request.cell.model for request in bench.zygote.spawned if request.task == "prepare"] == ["mnist_cnn"]
+    assert [request.cell.model for request in bench.zygote.spawned if request.task == "prepare"] == ["my.models:net"]
 
 
 def test_a_virtual_replica_has_one_thread_and_the_other_pool_is_left_to_the_trials_host(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ DAMAGED = re.compile(r"truncated record|corrupted record|[Ii]nflate")
 """What TensorFlow says where records cannot be read."""
 LARGEST = 2**24
 """Bytes of a features.json; that of a hundred thousand shards is less."""
-LOOKED_THROUGH = 100
-"""Examples, for a feature that an example without it has none of: of varying length, it is then empty."""
+LOOKED_THROUGH = 10_000
+"""Examples, at most, for a feature of varying length, of which one without it has none: it is read as empty."""
 EXPECTED = f"expected examples as {FEATURES} says"
 HOW = "docs/how-to.md, TFRecord files, has examples"
 
@@ -57,22 +57,25 @@ class TfrecordSource(Source):
 
         with self.reading(), tf.device("CPU:0"):
             self.decoded(next(iter(self.examples(data_dir)))[0])
-            lacking = self._lacking()
+            lacking, looked = self._lacking()
         if lacking:
-            told = f"none of the first {LOOKED_THROUGH} examples has the feature '{min(lacking)}'"
+            told = f"none of the first {looked:,} examples has the feature '{min(lacking)}'"
             raise UsageError(f"data: '{self.name}': {told}; {EXPECTED}")
 
-    def _lacking(self) -> set[str]:
-        """Features of varying length that the first examples lack: the parser would read them as empty ones."""
+    def _lacking(self) -> tuple[set[str], int]:
+        """Features of varying length that the first examples lack, which the parser would read as empty ones, and how
+        many were looked at."""
         import tensorflow as tf
 
         lacking = {of.feature for of in self.features.tensors if of.encoding in ("int64", "float") and None in of.shape}
+        looked = 0
         if lacking:
             for record in records([str(file) for file in self.files], self._compression).take(LOOKED_THROUGH):
                 lacking.difference_update(tf.train.Example.FromString(record.numpy()).features.feature)
+                looked += 1
                 if not lacking:
                     break
-        return lacking
+        return lacking, looked
 
     def info(self, data_dir: Path) -> DataInfo:
         """As features.json says; of prepared files the examples of those that match."""

@@ -186,7 +186,7 @@ class AgentLauncher(Launcher, ABC):
             session = self.session(requests[0], zygote, hosts)
             agents = session.wait(hosts, zygote.check, self)
             session.import_engine(agents, zygote)
-            for request in sorted(requests, key=takes_any_data):
+            for request in sorted(requests, key=lambda request: not takes_any_data(request)):
                 session.prepare(agents, request, zygote.check)
         except CannotPlace:
             return  # each trial that wants to be placed will say so in its record

@@ -198,9 +198,7 @@ def test_a_feature_of_varying_length_that_no_example_has_is_told_before_it_is_re
     made: Made, tmp_path: Path
 ) -> None:
     source = made({"input": {**WORDS, "feature": "wrods"}, "target": LABEL})
-    with pytest.raises(
-        UsageError, match="': none of the first 100 examples has the feature 'wrods'; expected examples"
-    ):
+    with pytest.raises(UsageError, match="': none of the first 8 examples has the feature 'wrods'; expected examples"):
         source.prepare(tmp_path)
 
 
