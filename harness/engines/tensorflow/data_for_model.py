@@ -40,10 +40,10 @@ def must_have_weights(model: Any, name: str) -> None:
 def tokens_fault(model: str, data: str) -> str | None:
     """Why a model by name cannot take the tokens of text, of which a description says enough; None where it can, or
     where nobody knows before its trials. Imports no TensorFlow."""
-    if is_own_code(model) or data_gives(data) != "text":
+    if is_own_code(model):
         return None
     workload = load_workload(model)
-    if workload.vocabulary is None or workload.input_shape is None:
+    if workload.vocabulary is None or workload.input_shape is None or data_gives(data) != "text":
         return None
     try:
         check_tokens(data, load_source(data).info(Path()), workload.input_shape, workload.vocabulary)
