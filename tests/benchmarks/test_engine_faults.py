@@ -72,6 +72,7 @@ def test_the_table_names_the_processes_at_which_every_loop_was_as_promised(goal:
 
 
 @pytest.mark.slow
+@pytest.mark.engine
 @pytest.mark.parametrize("engine", ["jax", "keras_distribution"])
 def test_what_is_promised_is_found_among_three_and_four_processes_and_what_is_right_passes(
     goal: ModuleType, engine: str

@@ -50,6 +50,7 @@ def test_every_engine_is_compared_in_two_processes_each_with_its_share_of_the_ba
 
 
 @pytest.mark.slow
+@pytest.mark.engine
 @pytest.mark.parametrize("engine", ["jax", "keras_distribution"])
 def test_a_hand_written_program_of_two_processes_trains_a_window_at_a_time(goal: ModuleType, engine: str) -> None:
     try:
