@@ -16,10 +16,10 @@ def data_key(request: Request) -> DataKey:
     return request.cell.data_set, request.cell.data_files, request.data_dir
 
 
-def takes_any_data(request: Request) -> bool:
-    """Whether its model is the user's own, which takes what one by name may not: where both want the same data, those
-    are made ready for it, and the trials of the other say why they cannot be trained on them."""
-    return is_own_code(str(request.cell.get("model")))
+def may_refuse_data(request: Request) -> bool:
+    """Whether its model is one by name, which may not take what the user's own takes: where both want the same data,
+    those are made ready for the other, and its own trials say why they cannot be trained on them."""
+    return not is_own_code(str(request.cell.get("model")))
 
 
 def preparation(request: Request) -> Request:

@@ -19,7 +19,7 @@ from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import DeviceRecord, Machine, RunManifest
 from harness.record.reading import MANIFEST_NAME, load_manifest
 from harness.record.store import RunStore, new_run_id
-from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, preparation, takes_any_data
+from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, may_refuse_data, preparation
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
@@ -149,7 +149,7 @@ def _prepare(run: LiveRun[_Listener], arms: Sequence[Arm]) -> None:
     A launcher with hosts of its own does that on them: nothing is trained here, so nothing need be here.
     """
     wanted: dict[tuple[DataKey, int], Arm] = {}
-    for arm in sorted(arms, key=lambda arm: not takes_any_data(arm.request)):
+    for arm in sorted(arms, key=lambda arm: may_refuse_data(arm.request)):
         if arm.request.cell.data_set is not None and not launchers()[arm.request.launcher].elsewhere:
             wanted.setdefault((data_key(arm.request), id(arm.zygote)), arm)
     first: dict[tuple[str | None, str, int], Arm] = {}

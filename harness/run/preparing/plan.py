@@ -1,6 +1,7 @@
 """What a call of `prepare` is to write into a folder, beside what lies there: what is whole there stays."""
 
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -47,7 +48,7 @@ def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
     asked_for = {"source": asked.source, "state": described.state, "count": count, "compression": asked.compression}
     if begun is not None:
         asked_for |= {"wall_s": begun.wall_s, "cpu_s": begun.cpu_s}
-    plan = PreparePlan(**{**described.features.model_dump(exclude={"digest", "shards", "preparation"}), **asked_for})
+    plan = PreparePlan(**{**_described(described.features), **asked_for})
     if known is not None and known.preparation is not None:
         begun = plan_of(known, known.preparation)
     if begun is None:
@@ -59,8 +60,12 @@ def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
 
 def plan_of(features: Features, how: Preparation) -> PreparePlan:
     """The plan that leads to these files."""
-    keys = features.model_dump(exclude={"digest", "shards", "preparation"})
-    return PreparePlan(**keys, source=how.source, state=how.state, count=len(features.shards))
+    return PreparePlan(**_described(features), source=how.source, state=how.state, count=len(features.shards))
+
+
+def _described(features: Features) -> dict[str, Any]:
+    """What is known before any file is there."""
+    return features.model_dump(exclude={"digest", "shards", "preparation"})
 
 
 def check_target(target: Path) -> None:

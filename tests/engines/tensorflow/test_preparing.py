@@ -198,14 +198,20 @@ def test_examples_come_back_as_they_were_in_their_order(
         np.testing.assert_array_equal(y, label)
 
 
+def and_read(prepared: Prepared, tmp_path: Path, name: str) -> tuple[Source, Source]:
+    """Pairs of one's own, and what was prepared of them, which say the same of themselves."""
+    features, target = prepared(f"own_pairs:{name}")
+    of, files = load_source(f"own_pairs:{name}"), load_source(f"tfrecord:{target}/[01]")
+    assert (features.kind, files.gives, files.info(tmp_path)) == ("own", "own", of.info(tmp_path))
+    return of, files
+
+
 @pytest.mark.parametrize("source", ["several", "weighted", "weighted_each"])
 @pytest.mark.usefixtures("own")
 def test_several_inputs_targets_and_weights_come_back_in_their_structure(
     tf: Any, prepared: Prepared, tmp_path: Path, source: str
 ) -> None:
-    features, target = prepared(f"own_pairs:{source}")
-    of, files = load_source(f"own_pairs:{source}"), load_source(f"tfrecord:{target}/[01]")
-    assert (features.kind, files.gives, files.info(tmp_path)) == ("own", "own", of.info(tmp_path))
+    of, files = and_read(prepared, tmp_path, source)
     examples, again = of.examples(tmp_path), files.examples(tmp_path)
     assert again.element_spec == examples.element_spec
     tf.nest.assert_same_structure(again.element_spec, examples.element_spec)
@@ -225,9 +231,7 @@ def shapes_of(source: Source) -> Any:
 def test_inputs_of_varying_length_come_back_as_long_as_they_were(
     tf: Any, prepared: Prepared, tmp_path: Path, name: str
 ) -> None:
-    features, target = prepared(f"own_pairs:{name}")
-    of, files = load_source(f"own_pairs:{name}"), load_source(f"tfrecord:{target}/[01]")
-    assert (features.kind, files.gives, files.info(tmp_path)) == ("own", "own", of.info(tmp_path))
+    of, files = and_read(prepared, tmp_path, name)
     for one, other in zip(of.examples(tmp_path), files.examples(tmp_path), strict=True):
         tf.nest.map_structure(np.testing.assert_array_equal, one, other)
     model = {place: tuple(size or 6 for size in shape) for place, shape in shapes_by_place(of).items()}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, TextIO
 
 from harness.protocol.messages import LauncherOptions, Request
-from harness.run.data import PREPARE_LIMIT_S, data_key, preparation, takes_any_data, unavailable
+from harness.run.data import PREPARE_LIMIT_S, data_key, may_refuse_data, preparation, unavailable
 from harness.run.launchers.agents.assignment import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.identity import equipment_of, unequal
@@ -186,7 +186,7 @@ class AgentLauncher(Launcher, ABC):
             session = self.session(requests[0], zygote, hosts)
             agents = session.wait(hosts, zygote.check, self)
             session.import_engine(agents, zygote)
-            for request in sorted(requests, key=lambda request: not takes_any_data(request)):
+            for request in sorted(requests, key=may_refuse_data):
                 session.prepare(agents, request, zygote.check)
         except CannotPlace:
             return  # each trial that wants to be placed will say so in its record
