@@ -106,8 +106,15 @@ class Clamped(TrainedByItself):
             weight.assign(tf.clip_by_value(weight.value, -0.05, 0.05))
 
 
-class Averaged(TrainedByItself):
-    """It keeps an average of what a weight is after each update, in an untrained one."""
+class Partly(TrainedByItself):
+    """It trains the last layer alone."""
+
+    def update(self, gradients: Any) -> None:
+        self.optimizer.apply(gradients[-2:], self.trainable_variables[-2:])
+
+
+class PartlyAveraged(Partly):
+    """And it keeps an average of what a weight is after each update, in an untrained one."""
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
@@ -117,13 +124,6 @@ class Averaged(TrainedByItself):
     def update(self, gradients: Any) -> None:
         super().update(gradients)
         self.average.assign(0.5 * self.average + 0.5 * tf.convert_to_tensor(self.trainable_variables[-1]))
-
-
-class Partly(TrainedByItself):
-    """It trains the last layer alone."""
-
-    def update(self, gradients: Any) -> None:
-        self.optimizer.apply(gradients[-2:], self.trainable_variables[-2:])
 
 
 class Clipping(TrainedByItself):
@@ -201,18 +201,18 @@ def plain() -> list[Any]:
 
 
 def with_statistics() -> list[Any]:
-    """Batch normalisation, of each replica's own part."""
-    return [keras.layers.Dense(16), keras.layers.BatchNormalization(), keras.layers.ReLU()]
+    """Batch normalisation, of each replica's own part, and what is random in each."""
+    return [keras.layers.Dense(16), keras.layers.BatchNormalization(), keras.layers.ReLU(), *_random()]
 
 
 def with_synchronised() -> list[Any]:
-    """Batch normalisation over all replicas."""
-    return [keras.layers.Dense(16), keras.layers.BatchNormalization(synchronized=True), keras.layers.ReLU()]
+    """Batch normalisation over all replicas, and what is random in each."""
+    synchronised = keras.layers.BatchNormalization(synchronized=True)
+    return [keras.layers.Dense(16), synchronised, keras.layers.ReLU(), *_random()]
 
 
-def with_dropout() -> list[Any]:
-    """Random in each replica."""
-    return [keras.layers.Dense(16, activation="relu"), keras.layers.Dropout(0.5), keras.layers.GaussianNoise(0.1)]
+def _random() -> list[Any]:
+    return [keras.layers.Dropout(0.5), keras.layers.GaussianNoise(0.1)]
 
 
 class Masking(keras.layers.Layer):
