@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.data import Source, load_source
+from harness.engines.tensorflow.data import Source, load_source, text
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data_for_model import workload_for
 from harness.engines.tensorflow.preparing import prepare_files
@@ -132,6 +132,17 @@ def pictures(tf: Any, tmp_path: Path) -> Path:
     return tmp_path / "pictures"
 
 
+@pytest.fixture
+def few_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Text has 40 pieces, and not 4,000."""
+    monkeypatch.setattr(text, "PIECES", 4)
+    for again in (True, False):
+        for pieces in (text._in_bytes, text._in_words):
+            pieces.cache_clear()
+        if again:
+            yield
+
+
 def order(tmp_path: Path, source: str, **more: Any) -> PrepareOrder:
     known: dict[str, Any] = {"number": 0, "data_dir": str(tmp_path / "data"), "scratch": str(tmp_path), **more}
     return PrepareOrder(source=source, **known)
@@ -189,10 +200,12 @@ def test_examples_come_back_as_they_were_in_their_order(
     features, target = prepared(source)
     assert (features.kind, features.input.encoding) == (kind, encoding)
     of, files = load_source(source), load_source(f"tfrecord:{target}/[01]")
-    again = list(files.examples(tmp_path))
-    assert len(again) == features.examples
-    for (x, y), (as_read, label) in zip(of.examples(tmp_path / "data"), again, strict=True):
-        one, other = of.decoded(x).numpy(), files.decoded(as_read).numpy()
+    before, after = (
+        list(each.examples(folder).map(lambda x, y, each=each: (each.decoded(x), y)).as_numpy_iterator())
+        for each, folder in ((of, tmp_path / "data"), (files, tmp_path))
+    )
+    assert len(after) == features.examples
+    for (one, y), (other, label) in zip(before, after, strict=True):
         assert (one.dtype, one.shape, y.dtype) == (other.dtype, other.shape, label.dtype if kind == "own" else y.dtype)
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(y, label)
@@ -286,7 +299,7 @@ def test_several_tensors_are_features_by_the_names_of_their_places(tmp_path: Pat
         *(f"own_pairs:{name}" for name in ("of_float64", "several", "weighted", "weighted_each", "ragged")),
     ],
 )
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own", "few_pieces")
 def test_prepared_files_are_prepared_again_as_they_are(prepared: Prepared, source: str) -> None:
     features, once = prepared(source)
     again, twice = prepared(f"tfrecord:{once}/[01]", "again")

@@ -1,9 +1,10 @@
 """Several training steps in one call: each on its own batch, by the program whose single steps were proved."""
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -82,36 +83,66 @@ def training(tf: Any, a_call: int, replicas: int = 1, loop: str = "custom", data
     return OnBatches(*known, SHAPE, CLASSES, BATCHES[:2])
 
 
-def trained(of: Training) -> tuple[list[float], list[Any], Any]:
+def windows(of: Training) -> tuple[list[float], list[Any], Any]:
     """Losses of the windows, weights and optimizer state afterwards, and the loop."""
     loop, pace = LOOPS[of.cell.loop](of), Paced()
     loop.run(pace)
-    return pace.losses, [v.numpy() for v in (*of.model.variables, *of.optimizer.variables)], loop
+    return pace.losses, state_of(of), loop
+
+
+def state_of(of: Training) -> list[Any]:
+    """Its weights and the optimizer's state."""
+    return [variable.numpy() for variable in (*of.model.variables, *of.optimizer.variables)]
+
+
+class Trained(NamedTuple):
+    """A training, what its windows' losses were and what its weights and optimizer state were after them, and the loop,
+    with which tests may take steps more."""
+
+    of: Training
+    losses: list[float]
+    state: list[Any]
+    loop: Any
+
+
+Made = Callable[..., Trained]
+
+
+@pytest.fixture(scope="module")
+def made(tf: Any) -> Made:
+    """Trainings by what they are asked, each trained once."""
+
+    @functools.cache
+    def trained(a_call: int, replicas: int = 1, loop: str = "custom", data: str = "digits") -> Trained:
+        return Trained(of := training(tf, a_call, replicas, loop, data), *windows(of))
+
+    return trained
 
 
 @pytest.mark.parametrize(("loop", "replicas"), [("custom", 1), ("custom", 2), ("fit", 1)])
-def test_steps_of_one_call_are_those_of_as_many_calls_each_on_its_own_batch(tf: Any, loop: str, replicas: int) -> None:
-    (one_by_one, single, _), (in_calls, several, _) = (
-        trained(training(tf, a_call, replicas, loop)) for a_call in (1, 4)
-    )
-    assert in_calls[:2] == pytest.approx(one_by_one[:2], rel=1e-6)
+def test_steps_of_one_call_are_those_of_as_many_calls_each_on_its_own_batch(
+    made: Made, loop: str, replicas: int
+) -> None:
+    one_by_one, in_calls = (made(a_call, replicas, loop) for a_call in (1, 4))
+    assert in_calls.losses[:2] == pytest.approx(one_by_one.losses[:2], rel=1e-6)
     if loop == "custom":  # Keras tells the mean since the epoch began
-        assert in_calls == pytest.approx(one_by_one, rel=1e-6)
-    for a, b in zip(single, several, strict=True):
+        assert in_calls.losses == pytest.approx(one_by_one.losses, rel=1e-6)
+    for a, b in zip(one_by_one.state, in_calls.state, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
-def test_the_program_that_is_timed_is_the_one_whose_single_steps_were_proved(tf: Any, replicas: int) -> None:
-    of = training(tf, 4, replicas)
-    _, _, loop = trained(of)
+def test_the_program_that_is_timed_is_the_one_whose_single_steps_were_proved(made: Made, replicas: int) -> None:
+    of, _, _, loop = made(4, replicas)
     updates = of.optimizer.iterations.numpy()
     float(loop.step_on(*of.late_batches[0]))
     assert of.optimizer.iterations.numpy() == updates + 1
     assert loop.traces() == 1
 
 
-def test_of_fit_too_the_late_step_is_one_of_the_program_that_is_timed(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_fit_too_the_late_step_is_one_of_the_program_that_is_timed(
+    tf: Any, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called, kind = list[Any](), type(tf.function(lambda: None))
     original = kind.__call__
 
@@ -121,23 +152,25 @@ def test_of_fit_too_the_late_step_is_one_of_the_program_that_is_timed(tf: Any, m
 
     states = []
     for a_call in (1, 4):
-        _, _, loop = trained(of := training(tf, a_call, loop="fit"))
+        of, _, _, loop = made(a_call, loop="fit")
         updates, traced = of.optimizer.iterations.numpy(), loop.traces()
         monkeypatch.setattr(kind, "__call__", call)
         losses = [float(loop.step_on(*batch)) for batch in of.late_batches]
         monkeypatch.undo()
         assert of.optimizer.iterations.numpy() == updates + len(losses)
         assert loop.traces() == traced
-        states.append([losses, *(v.numpy() for v in (*of.model.variables, *of.optimizer.variables))])
+        states.append([losses, *state_of(of)])
     for a, b in zip(*states, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
     assert functions_of_keras(loop._step)[0] in called
     assert of.unprovable == []
 
 
-def test_under_a_strategy_keras_program_of_several_steps_makes_no_single_one_and_is_not_proved(tf: Any) -> None:
+def test_under_a_strategy_keras_program_of_several_steps_makes_no_single_one_and_is_not_proved(
+    tf: Any, made: Made
+) -> None:
     """Where it makes one of an iterator that ends, it is to be proved."""
-    _, _, loop = trained(of := training(tf, 4, 2, "fit"))
+    of, _, _, loop = made(4, 2, "fit")
     with pytest.raises(tf.errors.OutOfRangeError):
         loop._step(loop._alone(*of.late_batches[0]))
     updates = of.optimizer.iterations.numpy()
@@ -151,24 +184,25 @@ def test_under_a_strategy_keras_program_of_several_steps_makes_no_single_one_and
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_the_record_says_how_many_steps_a_call_makes_and_all_else_of_one_step(tf: Any, loop: str) -> None:
-    single, several = (trained(training(tf, a_call, loop=loop))[2].executed() for a_call in (1, 4))
+def test_the_record_says_how_many_steps_a_call_makes_and_all_else_of_one_step(made: Made, loop: str) -> None:
+    single, several = (made(a_call, loop=loop).loop.executed() for a_call in (1, 4))
     assert (single.steps_a_call, several.steps_a_call) == (None, 4)
     assert several.differs_from_request is None
     assert single.flops_per_step == several.flops_per_step, "that of one step"
     assert "steps_a_call" not in single.model_dump()
 
 
-def test_a_program_that_makes_another_number_of_steps_than_was_asked_for_says_so(tf: Any) -> None:
-    of = training(tf, 4)
-    _, _, loop = trained(of)
-    of.request.training = of.cell.model_copy(update={"steps_per_execution": 5})  # type: ignore[misc]
+def test_a_program_that_makes_another_number_of_steps_than_was_asked_for_says_so(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, _, _, loop = made(4)
+    monkeypatch.setattr(of.request, "training", of.cell.model_copy(update={"steps_per_execution": 5}))
     assert loop.executed().differs_from_request == "asked for 5 steps a call; executed 4"
 
 
-def test_a_batch_that_lies_on_the_devices_is_that_of_all_steps_of_a_call(tf: Any) -> None:
-    found = [trained(training(tf, a_call, 2, data="synthetic"))[1] for a_call in (1, 4)]
-    for a, b in zip(*found, strict=True):
+def test_a_batch_that_lies_on_the_devices_is_that_of_all_steps_of_a_call(made: Made) -> None:
+    one_by_one, in_calls = (made(a_call, 2, data="synthetic") for a_call in (1, 4))
+    for a, b in zip(one_by_one.state, in_calls.state, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
@@ -219,9 +253,10 @@ def test_what_is_planted_between_steps_or_takes_them_apart_wants_a_call_for_each
         instrument_of(training(tf, 4), NO_UPDATE)
 
 
-def test_a_pass_alone_has_a_batch_though_calls_take_theirs_themselves(tf: Any) -> None:
-    _, before, loop = trained(of := training(tf, 4))
+def test_a_pass_alone_has_a_batch_though_calls_take_theirs_themselves(made: Made) -> None:
+    of, _, _, loop = made(4)
+    before = state_of(of)
     assert loop.alone is not None
     loop.alone()
-    for a, b in zip(before, [v.numpy() for v in (*of.model.variables, *of.optimizer.variables)], strict=True):
+    for a, b in zip(before, state_of(of), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -121,10 +121,24 @@ def die_while_writing(folder: Path) -> None:
         die_while_writing,
     ],
 )
-def test_what_a_kill_or_a_bad_disk_left_is_made_anew(tmp_path: Path, digits_dir: Path, harm: Any) -> None:
+def test_what_a_kill_or_a_bad_disk_left_is_made_anew(
+    tmp_path: Path, digits_dir: Path, monkeypatch: pytest.MonkeyPatch, harm: Any
+) -> None:
     shutil.copytree(digits_dir / FOLDER, tmp_path / FOLDER)
     harm(tmp_path / FOLDER)
+    written, write = [], digits._write
+
+    def copied(data_dir: Path, *examples: Any) -> None:
+        """What was written before, but for where tensorflow-datasets itself may find what it has left."""
+        written.append(1)
+        if harm is die_while_writing:
+            write(data_dir, *examples)
+        else:
+            shutil.copytree(digits_dir / FOLDER, data_dir / FOLDER, ignore=shutil.ignore_patterns("digests.json"))
+
+    monkeypatch.setattr(digits, "_write", copied)
     load_source("digits").prepare(tmp_path)
+    assert written == [1]
     assert len(read_all(tmp_path)) == 1797
     assert [path.name for path in (tmp_path / "sklearn_digits").iterdir()] == ["2.0.0"]
 

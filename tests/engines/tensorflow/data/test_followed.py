@@ -1,5 +1,6 @@
 """Faults that are planted in a pipeline, between its source and its batches: each is found, by the check for it."""
 
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ from harness.trial.ending import WrongResult, plain_ending
 SIZE = 599
 """A third of the digits, so that a pass ends with a batch."""
 CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=SIZE, shuffle_buffer=50)
+WRITTEN = CELL.model_copy(update={"shards": 3, "compression": "gzip"})
 SWEEP = sweep_from({"work": "pipeline", "window": 0.01})
 Fault = Callable[[Any], Any]
 
@@ -93,25 +95,25 @@ class WithoutTheFirst(Digits):
         return self.examples(data_dir).skip(first + 1).take(count).concatenate(self.examples(data_dir).skip(1796))
 
 
-@pytest.mark.parametrize("cut", ["", "decode"])
-@pytest.mark.parametrize("side_by_side", [0, 2])
-def test_files_that_a_run_has_written_are_held_against_their_source(
-    tf: Any,  # noqa: ARG001
-    tmp_path: Path,
-    cut: Any,
-    side_by_side: int,
-) -> None:
-    cell = CELL.model_copy(update={"shards": 3, "compression": "gzip", "interleave": side_by_side})
-    make_ready(cell, tmp_path)
-    found = proof(tmp_path, cell.cut_behind(cut) if cut else cell)
+@pytest.fixture(scope="module")
+def written(digits_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with digits that a run has written into files."""
+    folder = shutil.copytree(digits_dir, tmp_path_factory.mktemp("written"), dirs_exist_ok=True)
+    make_ready(WRITTEN, folder)
+    return folder
+
+
+@pytest.mark.parametrize(("cut", "side_by_side"), [("", 0), ("", 2), ("decode", 2)])
+def test_files_that_a_run_has_written_are_held_against_their_source(written: Path, cut: Any, side_by_side: int) -> None:
+    cell = WRITTEN.model_copy(update={"interleave": side_by_side})
+    found = proof(written, cell.cut_behind(cut) if cut else cell)
     assert (found.failures, found.examples, found.order) == ((), True, True)
 
 
 def test_an_example_that_was_lost_in_writing_files_is_found(
-    tf: Any,  # noqa: ARG001
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    digits_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(digits_dir, tmp_path, dirs_exist_ok=True)
     cell, write = CELL.model_copy(update={"shards": 1}), sharded.write_group
     monkeypatch.setattr(sharded, "write_group", lambda _, *given: write(WithoutTheFirst(), *given))
     make_ready(cell, tmp_path)

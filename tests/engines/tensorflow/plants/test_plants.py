@@ -1,8 +1,10 @@
 """What is planted is done, before the step or in it, and changes no result."""
 
 import contextlib
+import functools
 import time
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from tests.record.examples import cell
 COUNTED = [CountedDeviceWork, CountedSlowReplica, SlowUpdate]
 """What accelerators get, here on processors; `plant.each` plants it everywhere."""
 FIFTH = Plant(kind="whatever", share=0.2)
+PLAIN = "none"
+Trained = Callable[[Any, int], tuple["Training", list[np.ndarray[Any, Any]]]]
 
 
 def devices(n: int) -> list[str]:
@@ -69,42 +73,59 @@ class Training:
         return [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
 
 
+@pytest.fixture(scope="module")
+def trained(tf: Any) -> Trained:
+    """A training with a plant of a kind on so many replicas, each made once, and what its first four steps gave."""
+
+    def plant(kind: Any, n: int) -> Planted:
+        if isinstance(kind, str):
+            return Planted() if kind == PLAIN else planted(Plant(kind=kind, share=0.05), devices(n))
+        return kind(FIFTH, devices(n))  # type: ignore[no-any-return]
+
+    @functools.cache
+    def made(kind: Any, n: int) -> tuple[Training, list[np.ndarray[Any, Any]]]:
+        training = Training(tf, n, plant(kind, n))
+        return training, training.train(4)
+
+    return made
+
+
 def test_the_kinds_are_those_that_a_validation_plants() -> None:
     of_causes = {"host_delay", "slow_pull", "slow_push", "slow_update", "slow_worker", "worker_delay"}
     assert set(plants()) == {*SLOW_DOWNS, *of_causes}
     assert all(kind.summary for kind in plants().values())
 
 
-@pytest.mark.parametrize("n", [1, 2])
-@pytest.mark.parametrize("kind", ["device_work", "input_stall", "slow_replica"])
-def test_no_loss_and_no_weight_changes_in_a_single_bit(tf: Any, kind: str, n: int) -> None:
-    if kind == "slow_replica" and n == 1:
-        pytest.skip("it needs others to wait")
-    plain = Training(tf, n, Planted()).train(4)
-    with_plant = Training(tf, n, planted(Plant(kind=kind, share=0.05), devices(n))).train(4)
-    for expected, got in zip(plain, with_plant, strict=True):
-        np.testing.assert_array_equal(got, expected)
-
-
-@pytest.mark.parametrize("kind", COUNTED)
-def test_what_is_counted_changes_no_bit_either(tf: Any, kind: Any) -> None:
-    plain = Training(tf, 2, Planted()).train(4)
-    for expected, got in zip(plain, Training(tf, 2, kind(FIFTH, devices(2))).train(4), strict=True):
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        ("device_work", 1),
+        ("device_work", 2),
+        ("input_stall", 1),
+        ("input_stall", 2),
+        ("slow_replica", 2),
+        *((kind, 2) for kind in COUNTED),
+    ],
+)
+def test_no_loss_and_no_weight_changes_in_a_single_bit(trained: Trained, kind: Any, n: int) -> None:
+    for expected, got in zip(trained(PLAIN, n)[1], trained(kind, n)[1], strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize(("kind", "on"), [(CountedDeviceWork, {0, 1}), (CountedSlowReplica, {0}), (SlowUpdate, {0, 1})])
-def test_the_traced_step_holds_counted_work_on_the_replicas_that_do_it(tf: Any, kind: Any, on: set[int]) -> None:
-    training = Training(tf, 2, kind(FIFTH, devices(2)))
+def test_the_traced_step_holds_counted_work_on_the_replicas_that_do_it(
+    trained: Trained, kind: Any, on: set[int]
+) -> None:
+    training, _ = trained(kind, 2)
     loops = [node for node in training.nodes() if node.op in ("While", "StatelessWhile")]
     assert {int(node.device.rpartition(":")[2] or 0) for node in loops} == on
     assert len(loops) == len(on)
 
 
 @pytest.mark.parametrize("kind", ["device_work", "input_stall", "slow_replica"])
-def test_on_processors_the_traced_step_is_the_one_without_it(tf: Any, kind: str) -> None:
-    training = Training(tf, 2, planted(Plant(kind=kind, share=0.05), devices(2)))
-    assert [node.op for node in training.nodes()] == [node.op for node in Training(tf, 2, Planted()).nodes()]
+def test_on_processors_the_traced_step_is_the_one_without_it(trained: Trained, kind: str) -> None:
+    with_it, without = ([node.op for node in trained(of, 2)[0].nodes()] for of in (kind, PLAIN))
+    assert with_it == without
 
 
 def busy_s() -> dict[str, float]:
@@ -219,8 +240,8 @@ def test_counted_work_begins_when_all_is_there_and_the_step_goes_on_when_it_is_d
     assert {loop.name, of_type["Sin"].name} <= needs(of_type["Tan"])
 
 
-def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(tf: Any) -> None:
-    training = Training(tf, 2, CountedSlowReplica(FIFTH, devices(2)))
+def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(trained: Trained) -> None:
+    training, _ = trained(CountedSlowReplica, 2)
     graph = training.step.get_concrete_function(*next(training.batches)).graph
     [loop] = [op for op in graph.get_operations() if op.type in ("While", "StatelessWhile")]
     before = {graph.get_operation_by_name(name).type for name in needs(loop)}
