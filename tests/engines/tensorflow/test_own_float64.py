@@ -20,10 +20,8 @@ EACH_BY_ITSELF = {"packing": "bytes_per_pack=1"}
 @pytest.mark.parametrize(
     ("model", "keys"),
     [
-        ("model", ALONE),
         ("model", MIRRORED),
         ("model", WORKERS),
-        ("model", SERVED),
         ("model_of_two_types", ALONE),
         ("model_of_two_types", {**MIRRORED, **EACH_BY_ITSELF}),
         ("model_of_two_types", {**MIRRORED, "cross_device_op": "reduction_to_one_device"}),
