@@ -209,6 +209,8 @@ def test_who_wants_no_nccl_on_a_mesh_is_heard(
 
 STARTED = """
 from harness.engines.tensorflow.devices import gpu
+from harness.engines.tensorflow.engine import import_keras
+import_keras("tensorflow")  # without what no trial uses
 gpu._start_mesh()
 from tensorflow.python.eager import context
 print(context.context().config.experimental.collective_nccl)
