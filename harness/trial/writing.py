@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import multiprocessing
 import os
 import shlex
 import sys
@@ -15,6 +16,7 @@ import psutil
 
 from harness.errors import HarnessError
 from harness.protocol.preparing import ANSWER, FAULT, SIGN, PrepareOrder, Preparer
+from harness.trial import forking
 from harness.trial.engines import DEFAULT, engine_of
 from harness.trial.parent import die_with_parent
 from harness.trial.sign_of_life import sign_of_life
@@ -45,8 +47,9 @@ def carry_out_for_another(text: str, driver: int) -> None:
     of = psutil.Process(driver)
 
     def watch() -> None:
-        while of.is_running():
-            time.sleep(LOOK_S)
+        with contextlib.suppress(psutil.Error):
+            while of.is_running() and of.status() != psutil.STATUS_ZOMBIE:  # which it stays where nobody waits for it
+                time.sleep(LOOK_S)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -77,11 +80,15 @@ def _fault_kept(scratch: Path) -> Iterator[None]:
 
 
 def _by_dask(orders: Sequence[str]) -> None:
-    """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one."""
+    """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one, and has each
+    process import everything anew: that takes many times what a few files do."""
     import dask
 
     tasks = [dask.delayed(carry_out_for_another)(order, os.getpid()) for order in orders]
-    dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
+    os.environ[forking.FOR] = str(os.getpid())
+    multiprocessing.set_forkserver_preload([forking.__name__, "dask.multiprocessing"])
+    with dask.config.set({"multiprocessing.context": "forkserver"}):
+        dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
 
 
 def _by_beam(orders: Sequence[str]) -> None:
