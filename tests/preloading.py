@@ -16,6 +16,8 @@ from harness.protocol.engine import Engine
 from harness.trial import zygote
 
 ZYGOTE, WRITING = "harness.trial.zygote", "harness.trial.writing"
+TURN_S = 0.02
+"""How long a writer from here reads source or files in each turn: it is seen that they are read, and not how fast."""
 Loaded = tuple[Engine, dict[str, str]]
 
 
@@ -93,8 +95,10 @@ def _be_a_zygote(control: int, parent: int, engine: str, loaded: Loaded) -> None
 
 def _write(orders: int, parent: int) -> int:
     """The exit status."""
+    from harness.engines.tensorflow import preparing
     from harness.trial import writing
 
+    preparing.TURN_S = TURN_S
     sys.modules["__main__"] = writing  # of which Dask's processes are told
     os.dup2(orders, 0)
     os.close(orders)
