@@ -15,12 +15,14 @@ PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 [COMMAND] = re.findall(r"```console\n(python -m harness sweep .*?)```", PAGE, re.DOTALL)
 SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--optimizer"))]
 """The page's model and its optimizer are what is asked here."""
+ONCE = ("--exclude=strategy=mirrored replicas=1", "--intra-op-threads=2")
+"""So that the check is asked alone and on two replicas, once each."""
 
 
 def swept(folder: Path, code: str) -> list[dict[str, Any]]:
     """The trials of the page's command, with `code` as its module."""
     (folder / "promises.py").write_text(code, encoding="utf-8")
-    done = run(*COMMAND.split()[3:], *SHORT, folder=folder)
+    done = run(*COMMAND.split()[3:], *SHORT, *ONCE, folder=folder)
     assert done.returncode == (0 if code == CODE else 1), done.stderr  # 1: no cell was right, so none was measured
     lines = next((folder / "results").glob("*/trials.jsonl")).read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
