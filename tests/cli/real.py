@@ -69,11 +69,12 @@ def end_what_goes_on() -> None:
             started.communicate()
 
 
-def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """`harness ARGUMENTS` in `folder`, in this process; trials are forked from TensorFlow that is imported already."""
+def run(*arguments: str, folder: Path, others: bool = False) -> "subprocess.CompletedProcess[str]":
+    """`harness ARGUMENTS` in `folder`, in this process; trials are forked from TensorFlow that is imported already, and
+    with `others` those of the engines beside it from theirs."""
     out, error = io.StringIO(), io.StringIO()
     with (
-        handed_in(),
+        handed_in(others),
         contextlib.chdir(folder),
         mock.patch.dict(os.environ, PYTHONPATH=str(ROOT)),  # for an engine of the tests' own, whose process is new
         contextlib.redirect_stdout(out),

@@ -1,13 +1,15 @@
 """Runs of `explain` of the engines beside TensorFlow, as tests ask for them and look at them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
+from harness.record.explain import ARMS, EMPTY, NO_INPUT, NO_REDUCTION, NO_UPDATE, WHOLE, FamilyRecord
 from harness.record.reading import Run, load_run
+from harness.run.kinds import explain as explain_kind
 from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
@@ -15,22 +17,37 @@ from harness.spec.cell import TrainingCell, trained
 from tests.preloaded import handed_in
 from tests.undisturbed import undisturbed
 
+FEW = (WHOLE, NO_INPUT, NO_REDUCTION, NO_UPDATE, EMPTY)
+"""Arms that tell how much of a step is input, communication, update and dispatch."""
+
 
 def one_block(
     folder: Path,
     axes: dict[str, Any],
     keeps: Callable[[TrainingCell], bool] = lambda _: True,
     shows: Callable[[Run], object] = lambda _: None,
+    arms: Callable[[TrainingCell], Collection[str]] = lambda _: ARMS,
 ) -> Run:
-    """One block, with every arm, of each cell of `axes` that is kept; windows are a step or two. It is measured again
-    where it does not show what it is to (`undisturbed`)."""
+    """One block, with the `arms` that it has of those named, of each cell of `axes` that is kept; windows are a step or
+    two. It is measured again where it does not show what it is to (`undisturbed`)."""
     sweep = sweep_from({**axes, "trials": 2, "windows": 5, "max_warmup": 0, "window": 0.005})
     matrix = asked_matrix(sweep)
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     cells = [cell for cell in asked if keeps(cell)]
     with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        patch.setattr(explain_kind, "_family", _with(arms, explain_kind._family))
         return undisturbed(lambda: load_run(explain(ExplainSettings(sweep, cells), folder)), shows)
+
+
+def _with(arms: Callable[[TrainingCell], Collection[str]], made: Any) -> Callable[[TrainingCell, str], FamilyRecord]:
+    """What gives the family of a cell, with no other arms."""
+
+    def family(cell: TrainingCell, engine: str) -> FamilyRecord:
+        whole: FamilyRecord = made(cell, engine)
+        return whole.model_copy(update={"arms": [arm for arm in whole.arms if arm in arms(cell)]})
+
+    return family
 
 
 def explanation_of(run: Run, op: str) -> Explanation:

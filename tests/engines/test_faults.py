@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from harness.record.fault_log import load_faults
-from harness.record.faults import FaultRecord
+from harness.record.faults import UNDISTURBED, FaultRecord, PlannedFault
 from harness.run.kinds.faults import run as faults_run
 from harness.run.kinds.faults import supervisor
 from harness.run.kinds.faults.progress import FaultLines
-from harness.run.kinds.faults.run import measure_faults
+from harness.run.kinds.faults.run import FaultsRun, measure_faults
 from harness.spec.faults import faults_from
 from harness.trial.engines import engine_of
 from tests.preloaded import handed_in
@@ -22,10 +22,13 @@ SMALL = {"repeats": 1, "steps": 60, "checkpoint_every": 5, "data": "synthetic", 
 seconds."""
 LONG = 200
 """Steps of a job that a signal is to reach before its end."""
+ALL_LEFT: Any = FaultsRun.left.fget
 
 
-def disturbed(engine: str, python: str, folder: Path, **changes: Any) -> dict[str, FaultRecord]:
-    """The records of a small run, by strategy and fault."""
+def disturbed(
+    engine: str, python: str, folder: Path, with_costs: bool = False, **changes: Any
+) -> dict[str, FaultRecord]:
+    """The records of a small run, by strategy and fault; what checkpoints cost is tried only where that is asked."""
     name = engine_of(engine).name
     settings = faults_from(
         {**SMALL, "engine": engine, "engine_python": f"{name}={python}", "timeout": 300.0, **changes}
@@ -33,9 +36,15 @@ def disturbed(engine: str, python: str, folder: Path, **changes: Any) -> dict[st
     with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
         patch.setattr(faults_run, "COST_PAIRS", 1)
         patch.setattr(faults_run, "REFERENCE_JOBS", 1)  # with one nothing passes as noise
+        if not with_costs:
+            patch.setattr(FaultsRun, "left", property(_but_undisturbed))
         patch.setattr(supervisor, "SETTLE_S", 20.0)  # on a busy machine an engine needs more than its half second
         path = measure_faults(settings, folder, [], FaultLines(quiet=True))
     return {f"{record.cell.strategy} {record.fault}": record for record in load_faults(path)}
+
+
+def _but_undisturbed(run: FaultsRun) -> list[PlannedFault]:
+    return [job for job in ALL_LEFT(run) if job.fault != UNDISTURBED]
 
 
 def must_have_come_back(record: FaultRecord) -> None:
@@ -60,7 +69,7 @@ def test_a_job_of_pytorch_comes_back_when_a_process_is_killed_and_rides_out_a_sh
     torch_python: str, tmp_path: Path
 ) -> None:
     faults = ["kill_worker", "freeze_worker", "sigterm"]
-    found = disturbed("torch", torch_python, tmp_path, fault=faults, steps=LONG, outage=1.5)
+    found = disturbed("torch", torch_python, tmp_path, with_costs=True, fault=faults, steps=LONG, outage=1.5)
     must_have_come_back(found["data_parallel kill_worker"])
     must_have_noticed(found["data_parallel kill_worker"], "Connection")
     frozen, told = found["data_parallel freeze_worker"], found["data_parallel sigterm"]

@@ -267,7 +267,7 @@ def test_tensorflow_pytorch_and_jax_are_ranked_in_one_sweep(torch_python: str, j
     common = {"model": "mlp", "data": "synthetic", "batch_size": "8", "replicas": "1", "workers": "1,2"}
     short = {"trials": "1", "windows": "5", "window": "0.01", "max_warmup": "0", "intra_op_threads": "1"}
     told = [f"--{key.replace('_', '-')}={value}" for key, value in {**asked, **common, **short}.items()]
-    done = harness("sweep", *told, folder=tmp_path)
+    done = harness("sweep", *told, folder=tmp_path, others=True)
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "results")
     assert {trial.status for trial in run.trials} == {"ok"}

@@ -19,6 +19,7 @@ from harness.trial.same_work.batches import Data
 from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
 from tests.engines.conftest import python_of
 from tests.goals import load
+from tests.preloaded import handed_in
 from tests.synthetic import make_cell
 
 EACH_S = 0.05
@@ -83,12 +84,13 @@ def test_a_share_of_a_step_is_no_time_that_a_worker_can_sleep() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.engine
 @pytest.mark.parametrize(("engine", "strategy", "loop"), WAYS)
 def test_every_step_waits_for_the_worker_that_sleeps_and_is_right(engine: Any, strategy: str, loop: str) -> None:
     goals, python = load("common"), python_of(engine)
     keys = {"loop": loop, "workers": 2, "model": "mlp", "data": "synthetic", "intra_op_threads": 1}
     asked = goals.cell(strategy, 1, 8, engine.name, **keys)
-    with Zygote(python=python, path=[Path.cwd()], engine=engine.name) as zygote:
+    with handed_in(others=True), Zygote(python=python, path=[Path.cwd()], engine=engine.name) as zygote:
         trial = goals.live(zygote, asked, 0, 0)
         trial.request = trial.request.model_copy(update={"plant": with_plant("slow_worker").plant})
         trial.start()

@@ -29,6 +29,8 @@ ENGINES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "keras_distribution": ("TroubledKeras", "keras_python", OF_PROCESSES),
 }
 """The engine in trouble, who gives its interpreter, and the strategy that has a replica a process."""
+WITH_THE_NEXT = ("stopped", "taken")
+"""Troubles of engines beside PyTorch, whose processes meet as PyTorch's do before they do by their framework."""
 SMALL: dict[str, Any] = {
     "strategy": ["data_parallel"],
     "model": ["mlp"],
@@ -60,12 +62,19 @@ def children_of_ours() -> set[psutil.Process]:
     return {one for one in psutil.Process().children(recursive=True) if one.pid not in kept()}
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.engine) for name in ENGINES])
+def among(*engines: str) -> pytest.MarkDecorator:
+    """For tests that are given what these engines' processes ended by."""
+    params = [pytest.param(name, marks=pytest.mark.engine) for name in engines]
+    return pytest.mark.parametrize("troubled", params, indirect=True)
+
+
+@pytest.fixture(scope="module")
 def troubled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Left]:
     """A trial of each trouble, in three processes; a phase may take 20 s, so that the first one waits for 10."""
     kind, python, strategy = ENGINES[request.param]
     engine = f"tests.engines.troubled:{kind}"
-    keys = {**SMALL, **strategy, "engine": engine, "workers": [3], "cross_device_op": list(TROUBLES), "timeout": 20}
+    troubles = TROUBLES if request.param == "torch" else WITH_THE_NEXT
+    keys = {**SMALL, **strategy, "engine": engine, "workers": [3], "cross_device_op": list(troubles), "timeout": 20}
     asked = {**keys, "engine_python": f"{request.param}={request.getfixturevalue(python)}"}
     folders, children = folders_of_ours(), children_of_ours()
     run = swept(asked, tmp_path_factory.mktemp("troubled"))
@@ -79,21 +88,25 @@ def of(run: Run, trouble: str) -> TrialRecord:
     return found
 
 
+@among("torch")
 def test_a_worker_that_is_killed_on_its_way_to_the_others_is_named(troubled: tuple[Run, Left]) -> None:
     assert of(troubled[0], "killed").reason == "worker 2 ended by SIGKILL during build"
 
 
+@among(*ENGINES)
 def test_one_that_is_stopped_there_is_named_by_the_first_of_them(troubled: tuple[Run, Left]) -> None:
     reason = str(of(troubled[0], "stopped").reason)
     assert reason.startswith("worker 0: worker 2 did not come to ")
     assert reason.endswith(" within 10 s")
 
 
+@among("torch")
 def test_where_the_first_itself_is_stopped_another_one_says_so(troubled: tuple[Run, Left]) -> None:
     reason = str(of(troubled[0], "first_stopped").reason)
     assert re.match(r"worker [12]: worker 0 did not answer on ", reason)
 
 
+@among(*ENGINES)
 def test_a_port_that_somebody_else_has_is_told_with_the_address(troubled: tuple[Run, Left]) -> None:
     trial = of(troubled[0], "taken")
     assert trial.cluster is not None
@@ -102,6 +115,7 @@ def test_a_port_that_somebody_else_has_is_told_with_the_address(troubled: tuple[
     assert trial.evidence is None, "the line says it all"
 
 
+@among(*ENGINES)
 def test_no_process_and_no_folder_is_left_of_them(troubled: tuple[Run, Left]) -> None:
     assert troubled[1] == Left([], [])
 

@@ -1,18 +1,18 @@
 """`explain` of Horovod's steps: what is planted in them is in the right part, and an instrument that lacks more is
 refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.analysis.explain import explanations_of
-from harness.record.explain import ALONE, IN_ONE_CALL, NO_INPUT, NO_UPDATE, REDUCTION, WHOLE, ExplainPlan
+from harness.record.explain import ALONE, ARMS, IN_ONE_CALL, NO_INPUT, NO_UPDATE, REDUCTION, WHOLE, ExplainPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.spec.cell import TrainingCell
-from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
+from tests.engines.explaining import FEW, explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.horovod.swept import MLP, TENSORS, WRAPPERS
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT
 
@@ -22,11 +22,16 @@ CYCLE_MS = 40
 
 
 def explained(
-    folder: Path, python: str, keeps: Callable[[TrainingCell], bool], shows: Callable[[Run], object], **axes: Any
+    folder: Path,
+    python: str,
+    keeps: Callable[[TrainingCell], bool],
+    shows: Callable[[Run], object],
+    arms: Callable[[TrainingCell], Collection[str]] = lambda _: ARMS,
+    **axes: Any,
 ) -> Run:
-    """One block of each cell that is kept, with every arm."""
+    """One block of each cell that is kept."""
     of_all = {**MLP, "strategy": ["data_parallel"], "engine_python": f"horovod={python}"}
-    return one_block(folder, {**of_all, **axes}, keeps, shows)
+    return one_block(folder, {**of_all, **axes}, keeps, shows, arms)
 
 
 def must_show_the_cycle(run: Run) -> None:
@@ -48,7 +53,7 @@ def must_show_the_update(run: Run, loop: str) -> None:
 
 @pytest.fixture(scope="module")
 def run(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Of a cell whose cycle is long, and of one whose input is slow."""
+    """Of a cell whose cycle is long with every arm, and with a few of one whose input is slow."""
     axes = {
         "engine": ["tests.engines.horovod.planted:PlantedHorovod"],
         "workers": [2],
@@ -62,6 +67,7 @@ def run(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         horovod_python,
         lambda cell: (cell.cross_device_op == "auto") == bool(cell.cycle_time),
         lambda run: (must_show_the_cycle(run), must_show_the_input(run)),
+        lambda cell: FEW if cell.cross_device_op == SLOW_INPUT else ARMS,
         **axes,
     )
 

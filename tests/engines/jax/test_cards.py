@@ -24,78 +24,103 @@ from harness.record.trial import Executed
 from harness.spec import Sweep, expand
 from harness.trial.engines import catalogue_of
 
-precision, *capabilities = sys.argv[1:]
-jax.config.update("jax_default_matmul_precision", precision or None)
-cards = [
-    SimpleNamespace(platform="gpu", id=n, local_hardware_id=n, compute_capability=capability)
-    for n, capability in enumerate(capabilities)
-]
-jax.local_devices = lambda backend: {"gpu": cards}[backend]
 asked = Sweep(engine=["jax"], device=["gpu"], strategy=["data_parallel"], replicas=[2], loop=["jit"])
 cell = next(cell for cell in expand(asked, catalogue_of("jax")).cells if cell.shape.replicas == 2)
 request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=0, inter_op_threads=0)
-taken = devices.set_up(request)
-told = taken.told(Executed(unlike={"threads": "one pool", "compiler": "XLA"}))
-resources = taken.resources(request)
-print(json.dumps({
-    "taken": resources.logical_devices, "of": resources.physical_devices, "shared": resources.shared,
-    "arithmetic": told.arithmetic, "unlike": told.unlike, "preallocate": os.environ[devices.PREALLOCATE],
-}))
+
+
+def told(capabilities, config, variables):
+    os.environ.update(variables)
+    for name, value in config.items():
+        jax.config.update(name, value)
+    cards = [
+        SimpleNamespace(platform="gpu", id=n, local_hardware_id=n, compute_capability=capability)
+        for n, capability in enumerate(capabilities)
+    ]
+    jax.local_devices = lambda backend: {"gpu": cards}[backend]
+    taken = devices.set_up(request)
+    told = taken.told(Executed(unlike={"threads": "one pool", "compiler": "XLA"}))
+    resources = taken.resources(request)
+    return {
+        "taken": resources.logical_devices, "of": resources.physical_devices, "shared": resources.shared,
+        "arithmetic": told.arithmetic, "unlike": told.unlike, "preallocate": os.environ[devices.PREALLOCATE],
+    }
+
+
+for case in json.loads(sys.argv[1]):  # each in a process of its own, which has JAX imported
+    pid = os.fork()
+    if pid == 0:
+        print(json.dumps(told(*case)), flush=True)
+        os._exit(0)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit(1)
 """
+PRECISION = "jax_default_matmul_precision"
+TF32_CASES: dict[str, Any] = {
+    "with a card that has more": (["9.0", "8.0"], {}, {}),
+    "asked for": (["9.0", "9.0"], {PRECISION: "tensorfloat32"}, {}),
+    "high": (["9.0", "9.0"], {PRECISION: "high"}, {}),
+    "forbidden to NVIDIA's libraries, which XLA's own kernels are not": (
+        ["9.0", "9.0"],
+        {},
+        {"NVIDIA_TF32_OVERRIDE": "0"},
+    ),
+}
+FLOAT32_CASES: dict[str, Any] = {
+    "with a card that has none": (["9.0", "7.5"], {}, {}),
+    "highest": (["9.0", "9.0"], {PRECISION: "highest"}, {}),
+    "another maker's": (["gfx942", "gfx942"], {}, {}),
+}
+PLACES: dict[str, Any] = {
+    "three": (["9.0", "9.0", "9.0"], {}, {}),
+    "told of": (["9.0", "9.0"], {"jax_platforms": "cuda,cpu"}, {}),
+}
 
 
-def process(python: str, *capabilities: str, precision: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    """A trial of two replicas that takes cards of these compute capabilities."""
-    command = [python, "-c", PROCESS, precision, *capabilities]
+def process(python: str, *cases: Any, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Trials of two replicas, for each case of the compute capabilities of the cards that there are, of JAX's settings
+    and of variables."""
+    command = [python, "-c", PROCESS, json.dumps(cases)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "", **variables}
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-def set_up(python: str, *capabilities: str, **keys: str) -> dict[str, Any]:
-    """What it takes."""
-    done = process(python, *capabilities, **keys)
+@pytest.fixture(scope="module")
+def taken(jax_python: str) -> dict[str, dict[str, Any]]:
+    """What the trial of each case takes."""
+    cases = {**TF32_CASES, **FLOAT32_CASES, **PLACES}
+    done = process(jax_python, *cases.values())
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return dict(zip(cases, map(json.loads, done.stdout.splitlines()[-len(cases) :]), strict=True))
 
 
 def test_a_replica_takes_a_card_in_the_order_in_which_jax_finds_them_and_memory_as_it_is_needed(
-    jax_python: str,
+    taken: dict[str, dict[str, Any]],
 ) -> None:
-    found = set_up(jax_python, "9.0", "9.0", "9.0")
+    found = taken["three"]
     assert (found["taken"], found["of"], found["shared"]) == (["gpu:0", "gpu:1"], 3, False)
     assert found["preallocate"] == "false"
     assert found["unlike"] == {"compiler": "XLA"}, "cards share no pool of threads"
 
 
-def test_float32_is_tf32_where_cards_have_it_and_jax_was_not_told_otherwise(
-    jax_python: str,
+def test_float32_is_tf32_where_cards_have_it_and_jax_was_not_told_otherwise(taken: dict[str, dict[str, Any]]) -> None:
+    arithmetic = {name: found["arithmetic"] for name, found in taken.items()}
+    assert {name: arithmetic[name] for name in TF32_CASES} == dict.fromkeys(TF32_CASES, "tf32")
+    assert {name: arithmetic[name] for name in FLOAT32_CASES} == dict.fromkeys(FLOAT32_CASES, "float32")
+
+
+def test_where_jax_was_told_of_no_gpu_the_reason_names_the_variable(
+    jax_python: str, taken: dict[str, dict[str, Any]]
 ) -> None:
-    found = {
-        set_up(jax_python, "9.0", "8.0")["arithmetic"],
-        *(set_up(jax_python, "9.0", "9.0", precision=name)["arithmetic"] for name in ("tensorfloat32", "high")),
-        # NVIDIA's libraries heed it, and XLA's own kernels do not
-        set_up(jax_python, "9.0", "9.0", NVIDIA_TF32_OVERRIDE="0")["arithmetic"],
-    }
-    assert found == {"tf32"}
-    others = {
-        set_up(jax_python, "9.0", "7.5")["arithmetic"],
-        set_up(jax_python, "9.0", "9.0", precision="highest")["arithmetic"],
-        set_up(jax_python, "gfx942", "gfx942")["arithmetic"],
-    }
-    assert others == {"float32"}
-
-
-def test_where_jax_was_told_of_no_gpu_the_reason_names_the_variable(jax_python: str) -> None:
-    said = process(jax_python, "9.0", "9.0", JAX_PLATFORMS="cpu").stderr.splitlines()[-1]
+    said = process(jax_python, PLACES["three"], JAX_PLATFORMS="cpu").stderr.splitlines()[-1]
     assert re.search(r"Unsupported: JAX \S+ finds no GPU, since JAX_PLATFORMS is 'cpu': unset it$", said)
-    assert set_up(jax_python, "9.0", "9.0", JAX_PLATFORMS="cuda,cpu")["of"] == 2
+    assert taken["told of"]["of"] == 2
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(any(Path("/dev").glob("nvidia[0-9]*")), reason="there is a GPU here")
 def test_without_a_gpu_a_sweep_on_gpus_is_records_with_the_reason(jax_python: str, tmp_path: Path) -> None:
-    asked = {"engine": ["jax"], "device": ["gpu"], "strategy": ["none", "data_parallel"], "replicas": [1, 2]}
+    asked = {"engine": ["jax"], "device": ["gpu"], "strategy": ["data_parallel"], "replicas": [2], "loop": ["jit"]}
     run = swept({**asked, "model": ["mlp"], "trials": 1, "engine_python": f"jax={jax_python}"}, tmp_path)
     assert {trial.status for trial in run.trials} == {"unsupported"}
     assert all(" finds no GPU" in str(trial.reason) for trial in run.trials)
@@ -105,7 +130,7 @@ def test_without_a_gpu_a_sweep_on_gpus_is_records_with_the_reason(jax_python: st
 def lent(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int, TrialRecord]:
     """By the number of replicas, a trial of each on two cards."""
     asked = {"engine": ["tests.engines.jax.lent:LentJax"], "device": ["gpu"], "model": ["mnist_cnn"], "loop": ["jit"]}
-    asked |= {"strategy": ["data_parallel"], "replicas": [1, 2, 3], "data": ["digits"], "batch_size": [8]}
+    asked |= {"strategy": ["data_parallel"], "replicas": [2, 3], "data": ["digits"], "batch_size": [8]}
     times = {"trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0, "engine_python": f"jax={jax_python}"}
     run = swept({**asked, **times}, tmp_path_factory.mktemp("lent"), lambda cell: cell.strategy != "none")
     return {trial.cell.shape.replicas: trial for trial in run.trials}
@@ -113,10 +138,9 @@ def lent(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[int,
 
 @pytest.mark.slow
 def test_a_trial_on_cards_passes_the_gate_in_their_arithmetic(lent: dict[int, TrialRecord]) -> None:
-    for replicas in (1, 2):
-        must_have_passed_the_whole_gate(lent[replicas])
-        assert lent[replicas].executed.arithmetic == "tf32"
-        assert lent[replicas].resources.physical_devices == CARDS
+    must_have_passed_the_whole_gate(lent[2])
+    assert lent[2].executed.arithmetic == "tf32"
+    assert lent[2].resources.physical_devices == CARDS
 
 
 @pytest.mark.slow

@@ -55,7 +55,11 @@ print(json.dumps({
 """
 
 
-def both(python: str, scratch: Path, **variables: str) -> list[dict[str, Any]]:
+Told = list[dict[str, Any]]
+"""What each of two processes says."""
+
+
+def both(python: str, scratch: Path, **variables: str) -> Told:
     """What two processes say of a step that they share, one after the other by their numbers."""
     with socket.create_server((LOOPBACK, 0)) as free:
         address = "{}:{}".format(*free.getsockname())
@@ -67,16 +71,27 @@ def both(python: str, scratch: Path, **variables: str) -> list[dict[str, Any]]:
     return [json.loads(text.splitlines()[-1]) for text in said]
 
 
-def test_every_process_of_a_later_trial_compiles_nothing(jax_python: str, tmp_path: Path) -> None:
-    first, later = both(jax_python, tmp_path), both(jax_python, tmp_path)
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What trials of a run share."""
+    return tmp_path_factory.mktemp("scratch")
+
+
+@pytest.fixture(scope="module")
+def first(jax_python: str, scratch: Path) -> Told:
+    return both(jax_python, scratch)
+
+
+def test_every_process_of_a_later_trial_compiles_nothing(jax_python: str, scratch: Path, first: Told) -> None:
+    later = both(jax_python, scratch)
     assert all(one["misses"] > 0 and one["hits"] == 0 for one in first)
     assert [(one["hits"], one["misses"]) for one in later] == [(one["misses"], 0) for one in first]
     assert [one["sum"] for one in later] == [one["sum"] for one in first] == [[9, 16, 23]] * 2
     assert [one["index"] for one in first] == [0, 1]
 
 
-def test_arrays_are_laid_over_processes_as_they_are_and_nobody_sends_them(jax_python: str, tmp_path: Path) -> None:
-    for number, one in enumerate(both(jax_python, tmp_path)):
+def test_arrays_are_laid_over_processes_as_they_are_and_nobody_sends_them(first: Told) -> None:
+    for number, one in enumerate(first):
         assert one["kept"] == [[0, 1, 2], [3, 4, 5]]
         assert one["types"] == ["float32", "int32"]
         assert one["row"] == [one["kept"][number]]
@@ -114,20 +129,16 @@ def test_no_proxy_is_asked_for_the_way_to_the_members(monkeypatch: pytest.Monkey
     assert [os.environ[name] for name in ("no_proxy", "no_grpc_proxy")] == ["node1", "localhost,node1"]
 
 
-def test_processes_join_each_other_where_the_environment_names_a_proxy(
+def test_processes_join_each_other_with_the_devices_of_their_cell_where_the_environment_names_a_proxy_and_other_ones(
     jax_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told = {"JAX_NUM_CPU_DEVICES": "3", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     with socket.create_server((LOOPBACK, 0)) as proxy:  # which never answers
         host, port = proxy.getsockname()
         for name in ("http_proxy", "https_proxy", "grpc_proxy"):
             monkeypatch.setenv(name, f"http://{host}:{port}")
         for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
             monkeypatch.delenv(name, raising=False)
-        assert [one["sum"] for one in both(jax_python, tmp_path)] == [[9, 16, 23]] * 2
-
-
-def test_how_many_devices_a_process_has_is_the_cells_whatever_the_environment_says(
-    jax_python: str, tmp_path: Path
-) -> None:
-    told = {"JAX_NUM_CPU_DEVICES": "3", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    assert [one["devices"] for one in both(jax_python, tmp_path, **told)] == [2, 2]
+        said = both(jax_python, tmp_path, **told)
+    assert [one["sum"] for one in said] == [[9, 16, 23]] * 2
+    assert [one["devices"] for one in said] == [2, 2]

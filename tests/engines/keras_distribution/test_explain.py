@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.record.explain import (
+    ARMS,
     EMPTY,
     FORWARD,
     FORWARD_BACKWARD,
@@ -17,7 +18,7 @@ from harness.record.explain import (
 )
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
+from tests.engines.explaining import FEW, explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
 
 pytestmark = pytest.mark.slow
@@ -34,8 +35,8 @@ PART_OF = {SLOW_INPUT: "input", SLOW_UPDATE: "update"}
 
 @pytest.fixture(scope="module")
 def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One block with every arm of each cell: nothing planted, slow input in two processes, and a slow update of weights
-    that are cut."""
+    """One block of each cell: with every arm of one that nothing is planted in and of one with a slow update of weights
+    that are cut, and with a few of slow input in two processes."""
     folder: Path = tmp_path_factory.mktemp("explain")
     axes = {
         "engine": ["tests.engines.keras_distribution.planted:PlantedKeras"],
@@ -51,7 +52,13 @@ def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for fewer
         "engine_python": f"keras_distribution={keras_python}",
     }
-    return one_block(folder, axes, lambda cell: tuple(map(cell.get, KEYS)) in CELLS, must_show_what_was_planted)
+    return one_block(
+        folder,
+        axes,
+        lambda cell: tuple(map(cell.get, KEYS)) in CELLS,
+        must_show_what_was_planted,
+        lambda cell: FEW if cell.cross_device_op == SLOW_INPUT else ARMS,
+    )
 
 
 def must_show_what_was_planted(run: Run) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.record.explain import ALONE, EMPTY, NO_INPUT, NO_UPDATE, WHOLE, ExplainPlan
+from harness.record.explain import ALONE, ARMS, EMPTY, NO_INPUT, NO_UPDATE, WHOLE, ExplainPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
+from tests.engines.explaining import FEW, explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ PART_OF = {SLOW_INPUT: "input", SLOW_UPDATE: "update"}
 
 @pytest.fixture(scope="module")
 def run(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One block of each cell with every arm."""
+    """One block of each cell, where nothing is planted with every arm."""
     folder: Path = tmp_path_factory.mktemp("explain")
     axes = {
         "engine": ["tests.engines.torch.planted:PlantedTorch"],
@@ -31,7 +31,12 @@ def run(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for fewer
         "engine_python": f"torch={torch_python}",
     }
-    return one_block(folder, axes, shows=lambda run: [must_show_what_was_planted(run, op) for op in PART_OF])
+    return one_block(
+        folder,
+        axes,
+        shows=lambda run: [must_show_what_was_planted(run, op) for op in PART_OF],
+        arms=lambda cell: FEW if cell.cross_device_op in PART_OF else ARMS,
+    )
 
 
 def must_show_what_was_planted(run: Run, op: str) -> None:
