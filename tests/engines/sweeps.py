@@ -1,9 +1,12 @@
 """How sweeps of engines are run, and what of each cell that trains rightly must hold whatever the engine is."""
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from unittest import mock
 
 from harness.record.reading import Run, load_run
 from harness.record.trial import TrialRecord
@@ -15,19 +18,26 @@ from harness.spec.expand import Matrix
 from harness.trial.alone import ROUNDS
 from tests.preloaded import handed_in
 
+COMPILED_SOON = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
+"""Variables with which XLA compiles a large model in half the time; its program is called as it is without them."""
 OTHER_EXAMPLES = "input: worker 1 was fed other examples than seed 1 gives it, from batch 3 on"
 """What the second process says whose data come in another order behind the gate's two batches."""
 
 
 def swept(
-    asked: Mapping[str, Any], folder: Path, keeps: Callable[[Any], bool] = lambda _: True, forked: bool = True
+    asked: Mapping[str, Any],
+    folder: Path,
+    keeps: Callable[[Any], bool] = lambda _: True,
+    forked: bool = True,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """As a sweep of these keys, but for the base cases that it adds, since here nothing is divided by them, and for the
-    cells that are not kept. Unless its fork server is to be `forked`, it is started as for a user."""
+    cells that are not kept, with these `variables` set. Unless its fork server is to be `forked`, it is started as for
+    a user."""
     sweep = sweep_from(dict(asked))
     every = asked_matrix(sweep)
     cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell))
-    with handed_in(others=True) if forked else contextlib.nullcontext():
+    with mock.patch.dict(os.environ, variables), handed_in(others=True) if forked else contextlib.nullcontext():
         return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
 
 

@@ -1,8 +1,9 @@
 """Whole sweeps with JAX: the documented ways at one to four replicas are right, and every planted fault is found."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from harness.record.trial import TrialRecord
 from tests.cli.real import only_run, run
 from tests.engines.jax.faulty import FAULTS
 from tests.engines.sweeps import (
+    COMPILED_SOON,
     OTHER_EXAMPLES,
     must_have_passed_the_whole_gate,
     must_have_timed_each_by_itself,
@@ -56,13 +58,18 @@ def right(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def at_two_replicas(
-    python: str, folder: Path, engine: str, keeps: Callable[[Any], bool] = lambda _: True, **keys: list[str] | list[int]
+    python: str,
+    folder: Path,
+    engine: str,
+    keeps: Callable[[Any], bool] = lambda _: True,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    **keys: list[str] | list[int],
 ) -> Run:
     """Both ways at two replicas, as in a sweep but for the base cases, since here nothing is divided by them, and the
     cells that are not kept."""
     two = {"strategy": ["data_parallel"], "replicas": [2]}
     asked: dict[str, Any] = {"engine": engine, **two, "optimizer": ["sgd"], **keys}
-    return swept({**COMMON, **asked, "engine_python": f"jax={python}"}, folder, keeps)
+    return swept({**COMMON, **asked, "engine_python": f"jax={python}"}, folder, keeps, variables=variables)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +209,8 @@ def test_a_process_whose_data_come_in_another_order_is_named_and_passes_every_ot
 @pytest.fixture(scope="module")
 def normalised(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("normalised")
-    return at_two_replicas(jax_python, folder, "jax", model=["resnet20"], batch_size=[4])
+    asked: dict[str, Any] = {"model": ["resnet20"], "batch_size": [4], "intra_op_threads": [1]}
+    return at_two_replicas(jax_python, folder, "jax", variables=COMPILED_SOON, **asked)
 
 
 def test_batch_normalisation_is_proved_as_each_way_has_it_and_the_record_says_how(normalised: Run) -> None:

@@ -1,8 +1,9 @@
 """Whole sweeps with keras.distribution: `DataParallel` and `ModelParallel` on one to four devices are right, and what
 is planted, or what Keras lets pass in silence, is found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.engines.keras_distribution.faulty import FAULTS, OF_STEPS, SILENT, UNMATCHED
 from tests.engines.sweeps import (
+    COMPILED_SOON,
     OTHER_EXAMPLES,
     must_have_passed_the_whole_gate,
     must_have_timed_each_by_itself,
@@ -45,12 +47,13 @@ def measured(
     engine: str = "keras_distribution",
     keeps: Keeps = makes_sense,
     forked: bool = True,
+    variables: Mapping[str, str] = MappingProxyType({}),
     **keys: Any,
 ) -> Run:
     """As a sweep of these keys, but for the base cases that it adds and the cells that are not kept."""
     loops = ["data_parallel", "model_parallel"]
     asked = {"engine": engine, "strategy": ["distribution"], "loop": loops, "optimizer": ["sgd"], **SHORT, **keys}
-    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps, forked)
+    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps, forked, variables)
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +204,8 @@ def others(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     def keeps(cell: Any) -> bool:
         return cell.mesh == "model:2" or cell.model == "transformer"
 
-    return measured(keras_python, tmp_path_factory.mktemp("others"), keeps=keeps, **models, **asked)
+    folder = tmp_path_factory.mktemp("others")
+    return measured(keras_python, folder, keeps=keeps, variables=COMPILED_SOON, **models, **asked)
 
 
 def test_every_model_is_proved_with_its_weights_cut_and_says_so_where_they_cannot_be(others: Run) -> None:
