@@ -20,6 +20,7 @@ from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.shuffle import shuffled
 from harness.trial.same_work.trainer import TAKEN, refuse_what_is_tensorflows
 from tests.axes import pair_of
+from tests.engines.sweeps import COMPILED_SOON
 from tests.synthetic import make_cell
 
 ROOT = Path(__file__).parents[3]
@@ -171,7 +172,7 @@ def test_a_shuffle_buffer_of_any_size_draws_as_tensorflows(tf: Any, buffer: int)
 
 
 def run(python: str, code: str, *arguments: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **COMPILED_SOON}
     subprocess.run([python, "-c", code, *arguments], env=environment, check=True)
 
 

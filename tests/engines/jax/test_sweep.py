@@ -230,7 +230,7 @@ def test_a_run_is_not_gone_on_with_by_another_jax(right: Run, tmp_path: Path) ->
     (copy / "run.json").write_text(manifest.replace('"status": "finished"', '"status": "interrupted"'))
     lines = (copy / "trials.jsonl").read_text().splitlines(keepends=True)
     (copy / "trials.jsonl").write_text("".join(lines[:-1]))
-    done = run("sweep", "--resume", str(copy), folder=tmp_path)
+    done = run("sweep", "--resume", str(copy), folder=tmp_path, others=True)
     assert done.returncode == 2
     assert f"the engine's packages are others than at the start (engine.jax 0.8.0 → {there}); begin" in done.stderr
     assert (copy / "trials.jsonl").read_text() == "".join(lines[:-1])
