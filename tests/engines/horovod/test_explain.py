@@ -61,6 +61,7 @@ def run(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "cross_device_op": ["auto", SLOW_INPUT],
         "data": ["digits"],
         "cycle_time": [0, CYCLE_MS],
+        "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for none
     }
     return explained(
         tmp_path_factory.mktemp("explain"),
