@@ -15,6 +15,7 @@ from unittest import mock
 import psutil
 
 from harness import cli
+from harness.environment import usable_cores
 from harness.record import Run, TrialRecord, load_run
 from tests.preloaded import handed_in
 
@@ -29,6 +30,8 @@ SMALL = [
     "--window=0.02",
     "--timeout=60",
 ]
+ON_ALL_CORES = f"--intra-op-threads={usable_cores()}"
+"""One device is the whole machine then, so that no base case on that is added."""
 ROOT = Path.cwd()
 _STARTED: "list[subprocess.Popen[str]]" = []
 

@@ -3,13 +3,17 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness.environment import usable_cores
+from harness.engines.tensorflow import trace
+from harness.protocol.messages import TraceRequest
 from harness.record import Run
-from tests.cli.real import ROOT, SMALL, only_run, run
+from harness.record.trial import TraceRecord
+from tests.cli.real import ON_ALL_CORES, SMALL, only_run, run
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +31,7 @@ for name in sys.argv[1:]:
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("traced")
-    sweep = [*SMALL, "--strategy=none,mirrored", "--replicas=2", "--trials=2", "--trace"]
-    sweep += [f"--intra-op-threads={usable_cores()}"]  # one device is the whole machine then, and no base case is added
+    sweep = [*SMALL, ON_ALL_CORES, "--strategy=none,mirrored", "--replicas=2", "--trials=2", "--trace"]
     done = run("sweep", *sweep, folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")
@@ -86,45 +89,44 @@ def test_show_and_the_report_lead_to_the_traces(traced: Run, tmp_path: Path) -> 
             assert (tmp_path / "reports" / link).resolve() == (traced.path / trial.trace.path).resolve()
 
 
-FAULTS = """
-import sys
-from pathlib import Path
-import tensorflow as tf
-from harness.engines.tensorflow import trace
-from harness.protocol.messages import TraceRequest
+@pytest.fixture
+def traced_here(tf: Any, tmp_path: Path) -> Callable[[str], TraceRecord]:
+    """Traces a step in this process; what became of it."""
 
-run = Path(sys.argv[1])
-def traced(path):
-    tracer = trace.StepTracer(TraceRequest(run=str(run), path=path), leads=True)
-    assert tracer.begin(3) == 3
-    tf.reduce_sum(tf.ones((10, 10)) @ tf.ones((10, 10))).numpy()
-    tracer.end()
-    return tracer.record
+    def traced(path: str) -> TraceRecord:
+        tracer = trace.StepTracer(TraceRequest(run=str(tmp_path), path=path), leads=True)
+        assert tracer.begin(3) == 3
+        tf.reduce_sum(tf.ones((10, 10)) @ tf.ones((10, 10))).numpy()
+        tracer.end()
+        assert tracer.record is not None
+        return tracer.record
 
-tf.profiler.experimental.start(str(run / "other"))
-busy = traced("traces/busy")
-tf.profiler.experimental.stop(save=False)
-assert busy.path is None and "the profiler cannot run: AlreadyExistsError" in busy.reason, busy
-
-trace.MOST_BYTES = 10
-large = traced("traces/large")
-assert large.path is None and "more than 10" in large.reason, large
-assert not (run / "traces" / "large").exists()
-
-trace.MOST_BYTES = 1 << 26
-(run / "file").write_text("in the way")
-blocked = traced("file/x")
-assert blocked.path is None and "NotADirectoryError" in blocked.reason, blocked
-assert traced("traces/fine").path == "traces/fine"
-print("as expected")
-"""
+    return traced
 
 
-def test_a_profiler_that_cannot_run_is_a_reason_and_no_lost_trial(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FAULTS, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-    assert "as expected" in done.stdout, done.stderr
+def test_a_profiler_that_cannot_run_is_a_reason_and_no_lost_trial(
+    tf: Any, traced_here: Callable[[str], TraceRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tf.profiler.experimental.start(str(tmp_path / "other"))
+    try:
+        busy = traced_here("traces/busy")
+    finally:
+        tf.profiler.experimental.stop(save=False)
+    assert busy.path is None
+    assert "the profiler cannot run: AlreadyExistsError" in (busy.reason or "")
+
+    with monkeypatch.context() as smaller:
+        smaller.setattr(trace, "MOST_BYTES", 10)
+        large = traced_here("traces/large")
+    assert large.path is None
+    assert "more than 10" in (large.reason or "")
+    assert not (tmp_path / "traces" / "large").exists()
+
+    (tmp_path / "file").write_text("in the way")
+    blocked = traced_here("file/x")
+    assert blocked.path is None
+    assert "NotADirectoryError" in (blocked.reason or "")
+    assert traced_here("traces/fine").path == "traces/fine"
 
 
 def test_an_ab_comparison_takes_no_traces(tmp_path: Path) -> None:
