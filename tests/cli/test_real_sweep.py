@@ -25,9 +25,9 @@ sys.stderr.write(f"imported: {loaded}\\n")
 sys.exit(code)
 """
 
-CELLS = 6 + 2 * (usable_cores() > 1)
-"""Two loops of: no strategy, on one device and, where that is more, on the whole machine; one replica and two, of which
-a step takes other types."""
+CELLS = 3 + (usable_cores() > 1)
+"""No strategy, on one device and, where that is more, on the whole machine; one replica and two, of which a step takes
+other types."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Done:
 
 @pytest.fixture(scope="session")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """None and mirrored in two loops, from a folder with a space in its name."""
+    """None and mirrored, from a folder with a space in its name."""
     folder = tmp_path_factory.mktemp("a folder λ")
     (folder / "elsewhere").mkdir()
     (folder / "linked").symlink_to("elsewhere")
-    axes = ["--strategy", "none,mirrored", "--replicas", "1,2", "--loop", "custom,fit"]
+    axes = ["--strategy", "none,mirrored", "--replicas", "1,2"]
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, "sweep", *SMALL, *axes, "--results", "linked/results"],
         cwd=folder,
