@@ -39,10 +39,15 @@ def sayings(cell: BaseModel, without: Collection[str] = (), in_words: bool = Fal
 
     Axes that its kind of work lacks have nothing to say. `in_words` is for a sentence instead of a label.
     """
-    said = (key for key in TABLE if key in type(cell).model_fields and key not in without)
-    told = [(TABLE[key].late, key) for key in said if TABLE[key].label is not left_out]
-    found = (_word(key, in_words)(cell) for _, key in sorted(told, key=lambda item: item[0]))
+    found = (word(cell) for key, word in _words_of(type(cell), in_words) if key not in without)
     return [text for text in found if text]
+
+
+@functools.cache
+def _words_of(kind: type[BaseModel], in_words: bool) -> tuple[tuple[str, Word], ...]:
+    """The keys of a kind of work that a name says something of, in their order, each with what says it."""
+    told = [key for key in TABLE if key in kind.model_fields and TABLE[key].label is not left_out]
+    return tuple((key, _word(key, in_words)) for key in sorted(told, key=lambda key: TABLE[key].late))
 
 
 def parts_of(name: str) -> list[str]:
