@@ -13,7 +13,13 @@ from harness.record.trial import CALL, TrialRecord
 from harness.report.export.rows import trial_rows
 from harness.report.figures import collective_figure
 from harness.report.page.report import render
-from harness.report.tables.collectives import collective_rows, collective_tables, latency_table
+from harness.report.tables.collectives import (
+    collective_rows,
+    collective_tables,
+    curve_rows,
+    group_title,
+    latency_table,
+)
 from harness.report.tables.columns import COLLECTIVE_COLUMNS
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
@@ -204,12 +210,13 @@ def test_the_figure_of_a_line_in_pieces_tells_them_in_picture_words_and_rows(ben
 
 @every_key
 def test_two_that_differ_in_one_key_have_rows_and_curves_of_their_own_by_name(key: str, tmp_path: Path) -> None:
+    """What a figure is drawn of; that it has no other rows, a test of a figure sees."""
     cells = in_three_sizes(*collectives_of(key))
     made = run_of(cells, tmp_path)
     found = summarise(made.manifest, made.trials)
     rows = [(table.title, row[0], row[4]) for table in collective_tables(found) for row in table.rows]
-    figures = [made_of for group in collective_groups(found) if (made_of := collective_figure(group, "figure"))]
-    points = [(figure.title, row["size_bytes"], row["op"]) for figure in figures for row in figure.data]
+    curves = [(group_title(of), curve) for of in collective_groups(found) for curve in of.curves if curve.figures[1:]]
+    points = [(title, row["size_bytes"], row["op"]) for title, curve in curves for row in curve_rows(curve)]
     lines = [row[:3] for row in latency_table(found).rows]
     drawn = [cell for cell in cells if not cell.gradients]  # many tensors are on no line of buffers that are one
     assert len(set(rows)) == len(rows) == len(cells)

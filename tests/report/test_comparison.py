@@ -33,6 +33,12 @@ def text_of(comparison: Comparison, name: str, width: int = 240) -> str:
 
 
 @functools.cache
+def text_of_slower(name: str) -> str:
+    """What several tests look at: a page takes half a second."""
+    return text_of(slower(), name)
+
+
+@functools.cache
 def slower() -> Comparison:
     """Two sweeps of every kind of cell; the second has another TensorFlow and is 6 % slower."""
     facts = {"package.tensorflow": "2.22.0"}
@@ -56,7 +62,7 @@ def undecided() -> Comparison:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_differs_about_the_environments_comes_before_any_figure(name: str) -> None:
-    text = text_of(slower(), name)
+    text = text_of_slower(name)
     text = Page(text).words if name == "html" else text
     differs = text.index("package.tensorflow")
     first = re.search(r'"ratio": \d' if name == "json" else FIGURE, text)
@@ -68,7 +74,7 @@ def test_what_differs_about_the_environments_comes_before_any_figure(name: str) 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_verdict_margins_multiplicity_and_who_was_compared(name: str) -> None:
-    text = text_of(slower(), name)
+    text = text_of_slower(name)
     for word in ("slower", "run-a", "run-b", "21"):
         assert word in text
     if name == "json":
@@ -104,7 +110,7 @@ def test_of_a_measured_noise_floor_two_digits_are_told() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_invalid_cell_is_shown_with_its_reason(name: str) -> None:
-    text = text_of(slower(), name)
+    text = text_of_slower(name)
     if name == "json":
         rows = {row["name"]: row for row in json.loads(text)["rows"]}
         assert NCCL_REASON in rows["mirrored ×2 b32 nccl"]["reason"]
@@ -254,7 +260,7 @@ def test_the_page_is_sound_and_asks_the_network_for_nothing(make: object) -> Non
 
 
 def test_the_page_holds_the_environments_of_both_runs() -> None:
-    words = Page(text_of(slower(), "html")).words
+    words = Page(text_of_slower("html")).words
     assert "A: run run-a" in words
     assert "B: run run-b" in words
     assert "cpu.model Synthetic CPU" in words

@@ -3,6 +3,7 @@
 import csv
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -50,21 +51,29 @@ def default() -> WorkloadSummary:
     return workload()
 
 
+@functools.cache
+def drawn(draw: Callable[[WorkloadSummary, str], Picture | None]) -> Picture:
+    """The figure of the default workload."""
+    picture = draw(default(), "fig")
+    assert picture is not None
+    return picture
+
+
 @pytest.mark.parametrize("draw", FIGURES)
 def test_every_svg_of_a_figure_has_a_title_and_a_description(draw) -> None:  # type: ignore[no-untyped-def]
-    picture = draw(default(), "fig")
+    picture = drawn(draw)
     assert isinstance(picture, Picture)
     assert picture.svg.startswith("<svg")
     assert picture.svg.endswith("</svg>")
-    drawn = picture.svg.count("<svg")
+    pieces = picture.svg.count("<svg")
     for part in ('<title id="fig', '<desc id="fig', 'role="img"', "</svg>"):
-        assert picture.svg.count(part) == drawn
+        assert picture.svg.count(part) == pieces
     assert "nan" not in re.sub(r"[^a-z ]", " ", picture.svg.lower()).split()
 
 
 @pytest.mark.parametrize("draw", FIGURES)
 def test_a_figure_has_no_colour_that_the_page_does_not_set(draw) -> None:  # type: ignore[no-untyped-def]
-    svg = draw(default(), "fig").svg
+    svg = drawn(draw).svg
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
     assert "currentColor" in svg
 
@@ -137,7 +146,7 @@ def test_two_trials_with_huge_intervals_do_not_squeeze_the_dots() -> None:
 
 @pytest.mark.parametrize("draw", FIGURES)
 def test_every_figure_has_its_numbers_as_csv_without_a_network(draw) -> None:  # type: ignore[no-untyped-def]
-    picture = draw(default(), "fig")
+    picture = drawn(draw)
     assert picture.csv.href.startswith("data:text/csv;charset=utf-8,")
     rows = list(csv.DictReader(unquote(picture.csv.href.split(",", 1)[1]).splitlines()))
     assert len(rows) == len(picture.data) > 0
