@@ -102,7 +102,6 @@ def test_a_right_model_is_ok_a_dropped_replica_is_not_and_state_that_nobody_know
     preloaded: Callable[[], AbstractContextManager[None]], tmp_path: Path
 ) -> None:
     expected = {
-        right().key: "ok",
         faulty("missing").key: "wrong_result",
         right("raw_moving").key: "unproved",
         right("batch_renorm", "workers_2").key: "unproved",

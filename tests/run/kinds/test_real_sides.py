@@ -15,6 +15,7 @@ from harness.run.kinds.sides import Side, side_records, side_zygotes, sides_of
 from harness.run.process.zygote import Zygote
 from harness.run.request import request_for
 from harness.run.turns.live import Ended, LiveTrial, Slot
+from tests.preloaded import handed_in
 from tests.run.process.venvs import bare_venv, lend_packages
 from tests.run.repositories import Repo
 
@@ -93,7 +94,7 @@ def test_another_interpreter_trains_with_this_harness(tmp_path: Path) -> None:
     python = bare_venv(tmp_path / "venv of new")
     lend_packages(python)
     sides = sides_of(KEYS, [], [], pythons=(None, python))
-    with side_zygotes(sides) as zygotes:
+    with handed_in(), side_zygotes(sides) as zygotes:
         records = [trial(side, zygotes[side.name], tmp_path) for side in sides]
         versions = [{**zygotes[side.name].versions, IMPORT_S: ""} for side in sides]
     assert [(record.status, record.reason) for record in records] == [("ok", None)] * 2
