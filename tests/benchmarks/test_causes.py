@@ -5,6 +5,7 @@ import random
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,20 @@ from typing import Any
 import pytest
 
 from harness.analysis.parts import part_weights
-from harness.record.explain import BARRIER, EMPTY, NO_PULL, NO_PUSH, NO_REDUCTION, WHOLE, FamilyRecord
+from harness.record.explain import (
+    ALONE,
+    BARRIER,
+    EMPTY,
+    FORWARD_BACKWARD,
+    NO_PULL,
+    NO_PUSH,
+    NO_REDUCTION,
+    NO_UPDATE,
+    WHOLE,
+    FamilyRecord,
+)
 from harness.record.trial import Plant
+from harness.run.kinds.base import Arm
 from harness.run.kinds.explain import ExplainRun
 from tests.goals import load
 from tests.undisturbed import undisturbed
@@ -189,24 +202,34 @@ def one_short_block(
     return preloaded
 
 
+class OfTwoCauses(ExplainRun):
+    """A run whose family has arms without a cause in them, and arms with the one whose name precedes theirs."""
+
+    def _arm(self, family: FamilyRecord, name: str) -> Arm:
+        cause, _, bare = name.rpartition(" ")
+        arm = super()._arm(family, bare)
+        plant = Plant(kind=cause or "device_work", share=0.0, each=4_000.0 if cause else 0.0)
+        return replace(arm, name=name, request=arm.request.model_copy(update={"plant": plant}))
+
+
 @pytest.mark.slow
 @pytest.mark.measures
-@pytest.mark.parametrize("cause", ["device_work", "slow_update"])
-def test_instruments_of_a_step_with_work_in_it_are_not_refused(cause: str, one_short_block: Preloaded) -> None:
-    plants = Plant(kind=cause, share=0.0, each=0.0), Plant(kind=cause, share=0.0, each=4_000.0)
-    arms = ["whole", "no_update", "forward_backward", "alone"]
-    with_work = {"device_work": arms, "slow_update": ["whole"]}[cause]
+def test_instruments_of_a_step_with_work_in_it_are_not_refused(one_short_block: Preloaded) -> None:
+    plain = [WHOLE, NO_UPDATE, FORWARD_BACKWARD, ALONE]
+    shown = {f"device_work {arm}": arm for arm in plain} | {f"slow_update {WHOLE}": WHOLE}
+    lacking_the_update = [f"slow_update {arm}" for arm in (NO_UPDATE, FORWARD_BACKWARD)]
+    arms = [*plain, *shown, *lacking_the_update]
 
     def measured() -> Any:
+        asked = causes._cell_of(case("device_work"))
         with one_short_block():
-            return causes.measured(case(cause), 2, arms, plants)
+            return causes.trials_of_arms(asked, arms, 2, 1, causes.SWEEP, OfTwoCauses)
 
-    def shows_the_work(measured: Any) -> None:
-        found, lacking = measured
-        assert not lacking, lacking
-        [seconds] = found
-        for name in with_work:
-            assert seconds[of.PLANTED + name] > seconds[name]
+    def shows_the_work(trials: Any) -> None:
+        assert {trial.side: trial.reason for trial in trials if not trial.measured} == {}
+        [seconds] = causes._times(trials, arms)
+        for with_work, without in shown.items():
+            assert seconds[with_work] > seconds[without]
 
     shows_the_work(undisturbed(measured, shows_the_work))
 
