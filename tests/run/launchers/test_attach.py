@@ -22,7 +22,7 @@ from harness.run.launchers.attach import Attach
 from harness.run.network import loopback_available
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
-from tests.cli.real import ROOT, SMALL, only_run
+from tests.cli.real import ON_ALL_CORES, ROOT, SMALL, only_run
 from tests.cli.real import start as start_harness
 from tests.preloaded import handed_in
 from tests.record.examples import cell
@@ -190,6 +190,7 @@ def test_the_printed_command_works_as_it_is_printed(tmp_path: Path, monkeypatch:
         "--workers=2",
         "--replicas=1",
         *SMALL,
+        ON_ALL_CORES,
         folder=tmp_path,
     )
     said = ""
