@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from harness.record import TrialRecord
-from tests.cli.real import SMALL, only_run, processes_of, run, start, still_alive
+from tests.cli.real import ON_ALL_CORES, SMALL, only_run, processes_of, run, start, still_alive
 from tests.run.network.conftest import emulation, link_of, members, within
 
 pytestmark = pytest.mark.slow
 __all__ = ["emulation"]
 
-WORKERS = [*SMALL, "--strategy", "multi_worker_mirrored", "--workers", "2", "--replicas", "1"]
+WORKERS = [*SMALL, ON_ALL_CORES, "--strategy", "multi_worker_mirrored", "--workers", "2", "--replicas", "1"]
 
 
 def interfaces() -> set[str]:
