@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.record import Run
+from harness.record import Run, TrialRecord
 from tests.cli.real import SMALL, only_run, run
 
 pytestmark = pytest.mark.slow
@@ -131,11 +131,16 @@ MODULE = """
 """
 
 
+def with_table(folder: Path) -> Path:
+    """A folder with the module `own_table`."""
+    (folder / "own_table.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working folder with the module `own_table`."""
-    (tmp_path / "own_table.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
-    return tmp_path
+    """A working folder with it."""
+    return with_table(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -172,25 +177,54 @@ def test_its_record_tells_what_the_input_is_made_of_and_counts_what_was_asked_fo
 
 
 TRAINED = "tests.engines.tensorflow.own_trained"
-OWN_STEP = "benchmarks.own_train_step:make_model"
+OWN_STEP, METERED = "benchmarks.own_train_step:make_model", f"{TRAINED}:metered"
+WRONG = f"{TRAINED}:unscaled,{TRAINED}:idle"
+SPREAD = ("--strategy=none,mirrored,multi_worker_mirrored", "--workers=1,2", "--loop=custom,fit")
+ALIKE = (
+    "strategy=mirrored replicas=1; strategy=multi_worker_mirrored workers=1; strategy=multi_worker_mirrored loop=fit"
+)
+"""What is left out: one replica is as none, one process of several as a mirrored one, and workers have one loop."""
 
 
-def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_proved_in_either_loop(folder: Path) -> None:
-    asked = ["--strategy=none,mirrored", "--replicas=2,3", "--loop=custom,fit"]
-    run("sweep", *ASKED, *asked, f"--model={OWN_STEP}", folder=folder)
-    trials = only_run(folder / "results").trials
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialRecord]]:
+    """Trials of models with a train_step or compute_loss of their own, by the model: alone, on two replicas by a custom
+    loop and on three by `fit`, and those that train rightly on two workers."""
+    left_out = (
+        f"{ALIKE}; strategy=multi_worker_mirrored replicas=1,3; strategy=mirrored replicas=2 loop=fit; "
+        f"strategy=mirrored replicas=3 loop=custom; model={METERED} strategy=mirrored; model={METERED} loop=fit; "
+        f"model={WRONG} strategy=multi_worker_mirrored"
+    )
+    asked = [f"--model={OWN_STEP},{METERED},{WRONG}", *SPREAD, "--replicas=1,2,3", f"--exclude={left_out}"]
+    folder = tmp_path_factory.mktemp("trained")
+    run("sweep", *ASKED, *asked, folder=folder)
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in only_run(folder / "results").trials:
+        found.setdefault(trial.cell.model, []).append(trial)
+    return found
+
+
+def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_proved_in_either_loop(
+    trained: dict[str, list[TrialRecord]],
+) -> None:
+    trials = [trial for trial in trained[OWN_STEP] if trial.cell.get("workers") == 1]
     assert {(trial.cell.strategy, trial.cell.replicas, trial.cell.get("loop")) for trial in trials} == {
-        (*of, loop) for of in (("none", 1), ("mirrored", 2), ("mirrored", 3)) for loop in ("custom", "fit")
+        ("none", 1, "custom"),
+        ("none", 1, "fit"),
+        ("mirrored", 2, "custom"),
+        ("mirrored", 3, "fit"),
     }
     for trial in trials:
         assert (trial.status, trial.reason, trial.checks.complete) == ("ok", None, True)
 
 
-@pytest.mark.parametrize("model", [OWN_STEP, f"{TRAINED}:metered"])
-def test_two_workers_train_by_it_and_the_loss_of_both_is_the_one_that_is_reported(folder: Path, model: str) -> None:
-    asked = ["--strategy=multi_worker_mirrored", "--workers=2", "--replicas=2"]
-    run("sweep", *ASKED, *asked, f"--model={model}", folder=folder)
-    for trial in only_run(folder / "results").trials:
+@pytest.mark.parametrize("model", [OWN_STEP, METERED])
+def test_two_workers_train_by_it_and_the_loss_of_both_is_the_one_that_is_reported(
+    trained: dict[str, list[TrialRecord]], model: str
+) -> None:
+    trials = [t for t in trained[model] if t.cell.get("loop") == "custom" and t.cell.strategy != "mirrored"]
+    assert {(trial.cell.get("workers"), trial.cell.replicas) for trial in trials} == {(1, 1), (2, 2)}
+    for trial in trials:
         assert (trial.status, trial.reason, trial.checks.loss) == ("ok", None, True)
 
 
@@ -201,12 +235,17 @@ def test_two_workers_train_by_it_and_the_loss_of_both_is_the_one_that_is_reporte
         ("idle", "wrong_result", "updates were scheduled and 0 were applied"),
     ],
 )
-def test_a_train_step_that_adds_up_too_much_is_a_wrong_result_of_two_replicas_and_one_that_updates_nothing_of_any(
-    folder: Path, model: str, alone: str, says: str
+def test_a_train_step_that_adds_up_too_much_is_a_wrong_result_of_several_replicas_and_one_that_updates_nothing_of_any(
+    trained: dict[str, list[TrialRecord]], model: str, alone: str, says: str
 ) -> None:
-    asked = ["--strategy=none,mirrored", "--replicas=2", "--loop=custom,fit"]
-    run("sweep", *ASKED, *asked, f"--model={TRAINED}:{model}", folder=folder)
-    for trial in only_run(folder / "results").trials:
+    trials = trained[f"{TRAINED}:{model}"]
+    assert {(trial.cell.replicas_in_sync, trial.cell.get("loop")) for trial in trials} == {
+        (1, "custom"),
+        (1, "fit"),
+        (2, "custom"),
+        (3, "fit"),
+    }
+    for trial in trials:
         several = trial.cell.replicas_in_sync > 1
         assert trial.status == ("wrong_result" if several else alone)
         assert not several or says in str(trial.reason)
@@ -298,6 +337,29 @@ def test_data_of_ones_own_with_a_model_of_the_harness_is_bad_usage(folder: Path)
     assert "mlp on own_table:classes: data of your own go with a model of your own" in said
 
 
+ENDS, BREAKS, AT_ONCE = ("ends", "batches_end"), ("breaks", "tenth_is_narrow"), ("few", "one_batch", "five_classes")
+"""Data that end while they are trained on, or fail, and those of which the gate knows before anybody trains."""
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialRecord]]:
+    """Trials that data have stopped, by the data: alone and on two replicas by a custom loop, and by `fit`, which takes
+    the end of data for the end of an epoch, where it may come to that."""
+    folder = with_table(tmp_path_factory.mktemp("failed"))
+    several = ",".join(f"own_table:{name}" for name in BREAKS)
+    at_once = ",".join(f"own_table:{name}" for name in AT_ONCE)
+    left_out = f"strategy=mirrored replicas=1; data={several} strategy=mirrored loop=fit; data={at_once} loop=fit"
+    data = ",".join(f"own_table:{name}" for name in (*ENDS, *BREAKS, *AT_ONCE))
+    asked = ["--strategy=none,mirrored", "--replicas=1,2", "--optimizer=sgd", "--loop=custom,fit"]
+    asked += ["--model=own_table:model", f"--data={data}", f"--exclude={left_out}"]
+    done = run("sweep", *ASKED, *asked, folder=folder)
+    assert done.returncode == 1, done.stderr
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in only_run(folder / "results").trials:
+        found.setdefault(trial.cell.data.removeprefix("own_table:"), []).append(trial)
+    return found
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -310,15 +372,18 @@ def test_data_of_ones_own_with_a_model_of_the_harness_is_bad_usage(folder: Path)
         ("five_classes", r"has 3 outputs, and targets are from 2 to 4, expected classes from 0 to 2$"),
     ],
 )
-def test_what_shows_only_in_a_trial_is_a_record_with_its_reason(folder: Path, data: str, says: str) -> None:
-    asked = ["--strategy=none,mirrored", "--replicas=2", "--optimizer=sgd", "--loop=custom,fit"]
-    done = run("sweep", *ASKED, *asked, "--model=own_table:model", f"--data=own_table:{data}", folder=folder)
-    assert done.returncode == 1, done.stderr
-    trials = only_run(folder / "results").trials
-    assert {(trial.cell.get("strategy"), trial.cell.get("loop")) for trial in trials} >= {
-        (strategy, loop) for strategy in ("none", "mirrored") for loop in ("custom", "fit")
+def test_what_shows_only_in_a_trial_is_a_record_with_its_reason(
+    failed: dict[str, list[TrialRecord]], data: str, says: str
+) -> None:
+    loops = {"none": ("custom", "fit"), "mirrored": ("custom", "fit")}
+    if data in BREAKS:
+        loops["mirrored"] = ("custom",)
+    elif data in AT_ONCE:
+        loops = dict.fromkeys(loops, ("custom",))
+    assert {(trial.cell.get("strategy"), trial.cell.get("loop")) for trial in failed[data]} == {
+        (strategy, loop) for strategy, of in loops.items() for loop in of
     }
-    for trial in trials:
+    for trial in failed[data]:
         assert trial.status == "crashed"
         assert re.search(says, trial.reason or ""), trial.reason
 
@@ -333,28 +398,46 @@ def test_numbers_and_a_loss_of_the_models_own_make_a_regression(folder: Path) ->
 BATCHES = ["--model=own_table:model", "--data=own_table:batches"]
 
 
-def test_batches_of_a_function_are_proved_alone_and_on_two_replicas(folder: Path) -> None:
-    asked = ["--strategy=none,mirrored", "--replicas=1,2", "--loop=custom,fit"]
+@pytest.fixture(scope="module")
+def batched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sweep over batches that a function makes: alone and on two replicas in either loop, and on two
+    workers, these also with each axis that such a function decides."""
+    folder = with_table(tmp_path_factory.mktemp("batches"))
+    left_out = (
+        f"{ALIKE}; strategy=multi_worker_mirrored replicas=2; strategy=none,mirrored cache=none; "
+        "strategy=none,mirrored shuffle_buffer=8; cache=none shuffle_buffer=8; cache=none autoshard=data; "
+        "shuffle_buffer=8 autoshard=data"
+    )
+    decided = ["--cache=auto,none", "--shuffle-buffer=0,8", "--autoshard=off,data"]
+    asked = [*SPREAD, "--replicas=1,2", *decided, f"--exclude={left_out}"]
     assert run("sweep", *ASKED, *BATCHES, *asked, folder=folder).returncode == 0
-    trials = only_run(folder / "results").trials
-    assert {trial.cell.get("replicas") for trial in trials} == {1, 2}
+    return folder
+
+
+def of_workers(folder: Path, workers: int) -> list[TrialRecord]:
+    return [trial for trial in only_run(folder / "results").trials if trial.cell.get("workers") == workers]
+
+
+def test_batches_of_a_function_are_proved_alone_and_on_two_replicas(batched: Path) -> None:
+    trials = [trial for trial in of_workers(batched, 1) if trial.status != "unsupported"]
+    assert {(trial.cell.get("replicas"), trial.cell.get("loop")) for trial in trials} == {
+        (replicas, loop) for replicas in (1, 2) for loop in ("custom", "fit")
+    }
     assert [(trial.status, trial.reason, trial.checks.complete) for trial in trials] == [("ok", None, True)] * len(
         trials
     )
     for trial in trials:
         stages = [stage.partition("(")[0] for stage in trial.executed.input]
         assert stages[:7] == ["Range", "Shard", "Batch", "Map", "Map", "Repeat", "Prefetch"]
-    assert {(index, count) for index, count, *_ in rows_read(folder)} == {("0", "1")}
+    assert {(index, count) for index, count, *_ in rows_read(batched) if count != "2"} == {("0", "1")}
 
 
-def test_each_of_two_workers_is_timed_on_the_shard_that_is_its_own(folder: Path) -> None:
-    asked = ["--strategy=multi_worker_mirrored", "--workers=2", "--replicas=1"]
-    assert run("sweep", *ASKED, *BATCHES, *asked, folder=folder).returncode == 0
-    [trial] = [trial for trial in only_run(folder / "results").trials if trial.cell.get("workers") == 2]
+def test_each_of_two_workers_is_timed_on_the_shard_that_is_its_own(batched: Path) -> None:
+    [trial] = [trial for trial in of_workers(batched, 2) if trial.status != "unsupported"]
     assert (trial.status, trial.reason, trial.checks.complete) == ("ok", None, True)
-    shared = {key: rows for key, rows in rows_read(folder).items() if key[1] == "2"}
+    shared = {key: rows for key, rows in rows_read(batched).items() if key[1] == "2"}
     assert {key[:3] for key in shared} == {("0", "2", "8"), ("1", "2", "8")}
-    assert len({process for *_, process in shared}) == 2
+    assert len({process for *_, process in shared}) == 2, "nobody else has read of a shard of two"
     for (index, *_), rows in shared.items():
         assert {row % 2 for row in rows} == {int(index)}
         assert len(rows) > 8 * len(trial.windows.seconds)  # of one step at least each
@@ -382,11 +465,10 @@ def test_a_function_whose_tenth_batch_never_comes_is_a_timeout_with_its_phase(fo
         )
 
 
-@pytest.mark.parametrize("axis", ["cache=none", "shuffle-buffer=8", "autoshard=data"])
-def test_what_a_function_that_makes_batches_decides_is_unsupported_with_the_remedy(folder: Path, axis: str) -> None:
-    cells = ["--strategy=multi_worker_mirrored", "--workers=2", "--replicas=1", f"--{axis}"]
-    run("sweep", *ASKED, *BATCHES, *cells, folder=folder)
-    key = axis.partition("=")[0].replace("-", "_")
-    [trial] = [trial for trial in only_run(folder / "results").trials if trial.cell.get("workers") == 2]
+@pytest.mark.parametrize(("key", "value"), [("cache", "none"), ("shuffle_buffer", 8), ("autoshard", "data")])
+def test_what_a_function_that_makes_batches_decides_is_unsupported_with_the_remedy(
+    batched: Path, key: str, value: object
+) -> None:
+    [trial] = [trial for trial in of_workers(batched, 2) if trial.cell.get(key) == value]
     assert trial.status == "unsupported"
     assert re.match(rf"{key}: 'own_table:batches' makes its batches itself: .*, and leave {key} \w+ out$", trial.reason)
