@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shlex
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from harness.trial.sign_of_life import sign_of_life
 LOOK_S = 0.2
 WAITS_FOR_WORKER = "run_worker"
 """The name of Beam's thread that waits for the end of a worker."""
+LONGEST, OF_A_SOCKET = 107, len("/pymp-12345678/listener-12345678")
+"""Bytes that Linux has for a socket's path, and what `multiprocessing` appends to a folder's to name its own."""
 
 
 def carry_out(text: str) -> None:
@@ -80,15 +83,33 @@ def _fault_kept(scratch: Path) -> Iterator[None]:
 
 
 def _by_dask(orders: Sequence[str]) -> None:
-    """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one, and has each
-    process import everything anew: that takes many times what a few files do."""
+    """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one."""
     import dask
 
+    from harness.trial.writing import carry_out_for_another  # of `__main__` copies would be sent, which tell nobody
+
     tasks = [dask.delayed(carry_out_for_another)(order, os.getpid()) for order in orders]
+    scratch = PrepareOrder.model_validate_json(orders[0]).scratch
+    with _started_by(scratch) as context, dask.config.set({"multiprocessing.context": context}):
+        dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
+
+
+@contextlib.contextmanager
+def _started_by(scratch: str) -> Iterator[str]:
+    """How `multiprocessing` is to start Dask's processes: as forks of one that has imported TensorFlow, whose socket is
+    in the folder `scratch`. To import it in each of them takes many times what a few files do; so it is where the
+    socket's path would be too long, and on systems whose libraries do not stand a fork."""
+    if sys.platform != "linux" or len(os.fsencode(scratch)) + OF_A_SOCKET > LONGEST:
+        yield "spawn"
+        return
+    before, tempfile.tempdir = tempfile.tempdir, scratch
     os.environ[forking.FOR] = str(os.getpid())
     multiprocessing.set_forkserver_preload([forking.__name__, "dask.multiprocessing"])
-    with dask.config.set({"multiprocessing.context": "forkserver"}):
-        dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
+    try:
+        yield "forkserver"
+    finally:
+        tempfile.tempdir = before
+        del os.environ[forking.FOR]  # lest what the user's source starts takes itself for such a one
 
 
 def _by_beam(orders: Sequence[str]) -> None:
@@ -101,6 +122,8 @@ def _by_beam(orders: Sequence[str]) -> None:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+    from harness.trial.writing import carry_out_for_another  # as for Dask's
 
     scratch = Path(PrepareOrder.model_validate_json(orders[0]).scratch)
 

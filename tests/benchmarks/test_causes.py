@@ -217,8 +217,8 @@ class OfTwoCauses(ExplainRun):
 def test_instruments_of_a_step_with_work_in_it_are_not_refused(one_short_block: Preloaded) -> None:
     plain = [WHOLE, NO_UPDATE, FORWARD_BACKWARD, ALONE]
     shown = {f"device_work {arm}": arm for arm in plain} | {f"slow_update {WHOLE}": WHOLE}
-    lacking_the_update = [f"slow_update {arm}" for arm in (NO_UPDATE, FORWARD_BACKWARD)]
-    arms = [*plain, *shown, *lacking_the_update]
+    beside = [f"slow_update {arm}" for arm in (NO_UPDATE, FORWARD_BACKWARD, ALONE)]
+    arms = [*plain, *shown, *beside]
 
     def measured() -> Any:
         asked = causes._cell_of(case("device_work"))

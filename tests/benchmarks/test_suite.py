@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -234,12 +233,7 @@ def test_the_module_that_the_how_to_shows_measures_its_own_spec(run: Runner, tmp
 
 
 @pytest.mark.slow
-def test_the_suite_measures_real_cells_in_processes_of_their_own(
-    preloaded: Callable[[], AbstractContextManager[None]],
-    pytester: pytest.Pytester,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_suite_measures_real_cells_in_processes_of_their_own(tmp_path: Path) -> None:
     spec = tmp_path / "real.toml"
     spec.write_text(
         'name = "real"\nstrategy = ["none", "mirrored"]\nreplicas = [3]\nbatch_size = [8]\n'
@@ -247,13 +241,23 @@ def test_the_suite_measures_real_cells_in_processes_of_their_own(
         "trials = 1\nwindows = 5\nmax_warmup = 0\nwindow = 0.02\n"
         f"intra_op_threads = [{usable_cores()}]\n"  # one device is the whole machine then, and no base case is added
     )
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("COLUMNS", "240")
-    places = ("--results", str(tmp_path / "results"), "--benchmark-json", str(tmp_path / "b.json"))
-    with preloaded():
-        done = pytester.runpytest_inprocess(*ARGUMENTS, "--spec", str(spec), *places)
-    assert "1 failed, 1 passed" in done.stdout.str(), done.stdout.str() + done.stderr.str()
-    assert "the value of replica 2 is missing" in done.stdout.str()
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "benchmarks/",
+        "-p",
+        "no:cacheprovider",
+        "--spec",
+        str(spec),
+        "--results",
+        str(tmp_path / "results"),
+        "--benchmark-json",
+        str(tmp_path / "b.json"),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "the value of replica 2 is missing" in done.stdout
     benchmarks = json.loads((tmp_path / "b.json").read_text())["benchmarks"]
     run_id = benchmarks[0]["extra_info"]["run_id"]
     records = (tmp_path / "results" / run_id / "trials.jsonl").read_text().splitlines()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import textwrap
 import time
 import venv
@@ -19,6 +20,7 @@ from unittest import mock
 import psutil
 import pytest
 
+from harness.protocol.preparing import SIGN
 from harness.record import Run
 from harness.run.preparing import ways
 from tests.cli.real import SMALL, only_run, run, start, still_alive
@@ -116,7 +118,7 @@ def must_be_as_by_one_process(target: Path, numbers: dict[str, Any], by: str, pr
     assert taken["cpu_s"] > 0
 
 
-@pytest.mark.parametrize(("by", "processes"), [("local", 3), ("beam", 1)])
+@pytest.mark.parametrize(("by", "processes"), [("local", 3), ("beam", 2)])
 def test_the_bytes_are_the_same_by_any_number_of_processes_and_whoever_runs_them(
     folder: Path, numbers: dict[str, Any], by: str, processes: int
 ) -> None:
@@ -135,7 +137,9 @@ def one_turn_each() -> Iterator[None]:
 @pytest.mark.usefixtures("one_turn_each")
 def test_several_ways_write_in_turn_and_leave_the_files_of_each(folder: Path, numbers: dict[str, Any]) -> None:
     asked = ("--with", "local,dask", "--shards", str(FILES), "--processes", "2")
-    done = run(*SOURCE, "each", *asked, folder=folder)
+    with tempfile.TemporaryDirectory() as temporary, mock.patch.dict(os.environ, TMPDIR=temporary):
+        done = run(*SOURCE, "each", *asked, folder=folder)
+        assert not any(Path(temporary).iterdir())
     assert done.returncode == 0, done.stderr
     found = features(folder / "each")
     assert found["digest"] == numbers["digest"] == digest_of(folder / "each")
@@ -170,9 +174,13 @@ def test_one_that_is_killed_leaves_no_process_and_the_next_goes_on_with_what_is_
     assert (second.returncode, second.stderr.count("\n")) == (4, 1)
     assert "is being written by another process (pid " in second.stderr
     others = psutil.Process(process.pid).children(recursive=True)
+    forks = [one.children() for one in others if "multiprocessing.forkserver" in " ".join(one.cmdline())]
+    forks = [children for children in forks if children]
+    signs = [*Path(tempfile.gettempdir()).glob(f"harness-{process.pid}-*/{SIGN.format('*', '*')}")]
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert len(others) >= 4, "who asks Dask, what forks its processes, and two of them"
+    assert [len(one) for one in forks] == [2], "Dask's processes are forks of one"
+    assert signs, "they tell how far they are"
     assert still_alive(others) == []
     [before, *_] = sorted((folder / "killed").glob("*.tfrecord"))
     taken = json.loads((folder / "killed" / ".plan.json").read_text())
@@ -223,7 +231,9 @@ def test_a_worker_of_beams_that_dies_is_told_in_one_line_and_none_is_left_and_wh
     assert last.startswith("harness: prepare: Apache Beam: Worker subprocess exited with return code ")
     assert last.endswith(" files are whole, and the same command goes on from there")
     assert still_alive(others) == []
-    for file in (folder / "died").glob("*.tfrecord"):
+    whole = [*(folder / "died").glob("*.tfrecord")]
+    assert whole
+    for file in whole:
         assert file.read_bytes() == (folder / "one" / file.name).read_bytes()
 
 

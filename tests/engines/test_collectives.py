@@ -16,7 +16,7 @@ COMMON: dict[str, Any] = {"work": "collective", "trials": 1, "windows": 5, "wind
 EVERYWHERE = ("element", "kept")
 """Faults that every collective can have; the others are an all-reduce's."""
 BITS_PER_S = 100e6
-ASKED = ((2, 2**16), (3, 2**16), (3, 24))
+ASKED = ((2, 2**16), (3, 2**16), (2, 24))
 """How many send how many bytes."""
 
 
@@ -49,14 +49,14 @@ def sender(request: pytest.FixtureRequest) -> tuple[Sender, str]:
 @pytest.fixture(scope="module")
 def right(sender: tuple[Sender, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
     of, python = sender
-    return sent(python, tmp_path_factory.mktemp("right"), of, of.name, 3, collective=[*COLLECTIVES], size=[24, 2**16])
+    return sent(python, tmp_path_factory.mktemp("right"), of, of.name, 2, collective=[*COLLECTIVES], size=[24, 2**16])
 
 
 @pytest.fixture(scope="module")
 def wrong(sender: tuple[Sender, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
     of, python = sender
     folder, ops = tmp_path_factory.mktemp("wrong"), ["auto", *EVERYWHERE]
-    return sent(python, folder, of, of.faulty, 2, collective=[*COLLECTIVES], size=[2**16], cross_device_op=ops)
+    return sent(python, folder, of, of.faulty, 3, collective=[*COLLECTIVES], size=[2**16], cross_device_op=ops)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +67,10 @@ def apart(sender: tuple[Sender, str], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.slow
-def test_each_collective_is_exact_in_each_size_between_two_and_three_and_is_timed(
+def test_each_collective_is_exact_between_two_and_three_and_is_timed(
     right: Run, wrong: Run, sender: tuple[Sender, str]
 ) -> None:
-    """The larger size between two is beside what is wrong."""
+    """The larger size between three is beside what is wrong."""
     passed = [*right.trials, *of(wrong, cross_device_op="auto")]
     found = {(trial.cell.collective, trial.cell.replicas_in_sync, trial.cell.size) for trial in passed}
     asked = ((name, n, in_whole_shares(name, size, n)) for name in COLLECTIVES for n, size in ASKED)
@@ -99,7 +99,7 @@ def test_an_element_that_is_wrong_on_the_last_replica_is_found_and_named(wrong: 
     [trial] = of(wrong, collective=name, cross_device_op="element")
     assert (trial.status, trial.throughput) == ("wrong_result", None), trial.reason
     assert trial.checks.reduction is False
-    assert "replica 1 received" in str(trial.reason)
+    assert "replica 2 received" in str(trial.reason)
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_a_replica_that_does_not_join_is_found_in_every_size(apart: Run) -> None
 def test_the_processes_of_jax_are_proved_as_its_devices_are(jax_python: str, tmp_path: Path) -> None:
     [jax] = [sender for sender in SENDERS if sender.name == "jax"]
     placed: dict[str, Any] = {"strategy": ["multi_process"], "workers": [2]}
-    run = sent(jax_python, tmp_path, jax, "jax", 2, collective=[*COLLECTIVES], size=[2**16], **placed)
+    run = sent(jax_python, tmp_path, jax, "jax", 1, collective=[*COLLECTIVES], size=[2**16], **placed)
     assert len(run.trials) == len(COLLECTIVES)
     for trial in run.trials:
         assert (trial.status, trial.reason) == ("ok", None), trial.cell.label

@@ -93,10 +93,13 @@ def test_a_checkpoint_of_pytorch_without_the_optimizer_ends_in_wrong_weights(tor
 
 
 def test_jobs_of_jax_come_back_in_one_process_and_in_several(jax_python: str, tmp_path: Path) -> None:
-    found = disturbed("jax", jax_python, tmp_path, fault="kill_worker", steps=LONG)
+    found = disturbed("jax", jax_python, tmp_path, with_costs=True, fault="kill_worker", steps=LONG)
     must_have_come_back(found["data_parallel kill_worker"])
     must_have_come_back(found["multi_process kill_worker"])
     must_have_noticed(found["multi_process kill_worker"], "Gloo")
+    cost = found["multi_process none"].cost
+    assert cost is not None
+    assert cost.bytes > 0
 
 
 def test_jaxs_preemption_service_saves_in_all_processes_after_one_step_and_loses_none(

@@ -1,10 +1,14 @@
-"""Who is made ready by importing what the process imports that Dask's are forks of."""
+"""Who is made ready by importing what the process imports that Dask's are forks of, and with whom those end."""
 
 import importlib
 import os
+import subprocess
+import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from harness.trial import engines, forking, parent
@@ -38,3 +42,12 @@ def test_one_that_is_started_for_a_process_ends_with_it_before_it_imports_for_it
 def test_nobody_else_imports_anything_or_ends_with_another(done: list[Any]) -> None:
     importlib.reload(forking)
     assert done == []
+
+
+def test_who_writes_for_another_ends_with_it_though_nobody_waits_for_that_one() -> None:
+    writes = "import time, harness.trial.writing as writing; writing.carry_out = lambda _: time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        script = f"{writes}; writing.carry_out_for_another('{{}}', {ended.pid})"
+        assert subprocess.run([sys.executable, "-c", script], timeout=300).returncode == 1

@@ -37,7 +37,12 @@ BETWEEN_PROCESSES = ("missing", "stale", "left_out", "order", "reordered")
 OF_JIT = ("missing", "left_out", "mean", "stale", "late", "again")
 """The others are planted beside the step, or in it by `shard_map` whatever the way is."""
 PLANTED = [("shard_map", fault) for fault in FAULTS] + [("jit", fault) for fault in OF_JIT]
-PLACED = [("jit", 1, "reordered"), *(("shard_map", 2, fault) for fault in BETWEEN_PROCESSES)]
+PLACED = [
+    ("jit", 1, "reordered"),
+    ("jit", 1, "missing"),
+    ("shard_map", 1, "stale"),
+    *(("shard_map", 2, fault) for fault in BETWEEN_PROCESSES),
+]
 """(way, devices of each of two processes, fault); more are in three processes, see the goal script's test."""
 THREADS = 2
 """As many as two cores: there a base case on the whole machine is one on the cell's threads."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.record.explain import (
+    ALONE,
     ARMS,
     EMPTY,
     FORWARD,
@@ -31,6 +32,8 @@ CELLS = {
 }
 """Of each cell that is explained the values of KEYS, what is planted first."""
 PART_OF = {SLOW_INPUT: "input", SLOW_UPDATE: "update"}
+BETWEEN = (*FEW, REDUCTION, FORWARD_BACKWARD, ALONE)
+"""Arms of two processes: with them each kind of instrument that has something of its own there."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         axes,
         lambda cell: tuple(map(cell.get, KEYS)) in CELLS,
         must_show_what_was_planted,
-        lambda cell: FEW if cell.cross_device_op == SLOW_INPUT else ARMS,
+        lambda cell: BETWEEN if cell.cross_device_op == SLOW_INPUT else ARMS,
     )
 
 

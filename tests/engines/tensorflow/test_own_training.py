@@ -176,7 +176,7 @@ def test_where_nothing_calls_it_the_cell_is_unsupported_and_says_what_to_ask_for
 
 @pytest.mark.slow
 def test_explain_leaves_out_each_part_of_a_step_of_its_own(tmp_path: Path) -> None:
-    between = {"strategy": ["multi_worker_mirrored"], "workers": [2], "replicas": [1]}
+    between = {"strategy": ["multi_worker_mirrored"], "workers": [2], "replicas": [2]}
     model = "benchmarks.own_train_step:make_model"
     run = one_block(tmp_path, {**between, "model": [model], "batch_size": [8], "optimizer": ["sgd"]})
     [found] = explanations_of(run)

@@ -47,7 +47,8 @@ RIGHT = {
     "served by one": PICTURES.model_copy(update={"cache": "none", "data_service": 1}),
     "served by two": PICTURES.model_copy(update={"cache": "none", "deterministic": False, "data_service": 2}),
     "tokens": CELL.model_copy(update={"model": "lstm", "data": "text", "batch_size": 8, "tokens": 40}),
-    "a table": CELL.model_copy(update={"data": "diabetes", "batch_size": 16}),
+    "a table": CELL.model_copy(update={"data": "wine", "batch_size": 16}),
+    "a table of numbers": CELL.model_copy(update={"data": "diabetes", "batch_size": 16}),
     "own": own("right"),
     "own, several": CELL.model_copy(
         update={"model": f"{NESTED}:model", "data": f"{NESTED}:examples", "batch_size": 12}

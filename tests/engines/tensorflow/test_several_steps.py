@@ -113,10 +113,13 @@ def made(tf: Any) -> Made:
     """Trainings by what they are asked, each trained once."""
 
     @functools.cache
-    def trained(a_call: int, replicas: int = 1, loop: str = "custom", data: str = "digits") -> Trained:
+    def trained(a_call: int, replicas: int, loop: str, data: str) -> Trained:
         return Trained(of := training(tf, a_call, replicas, loop, data), *windows(of))
 
-    return trained
+    def asked(a_call: int, replicas: int = 1, loop: str = "custom", data: str = "digits") -> Trained:
+        return trained(a_call, replicas, loop, data)
+
+    return asked
 
 
 @pytest.mark.parametrize(("loop", "replicas"), [("custom", 1), ("custom", 2), ("fit", 1)])

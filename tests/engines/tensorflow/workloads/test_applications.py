@@ -16,21 +16,25 @@ PUBLISHED = {
     "Xception": 22.9,
     "VGG16": 138.4,
     "ResNet50": 25.6,
+    "ResNet50V2": 25.6,
     "InceptionV3": 23.9,
+    "InceptionResNetV2": 55.9,
     "MobileNet": 4.3,
+    "MobileNetV2": 3.5,
+    "DenseNet121": 8.1,
+    "NASNetMobile": 5.3,
     "EfficientNetB0": 5.3,
+    "EfficientNetV2B0": 7.2,
     "ConvNeXtTiny": 28.6,
 }
-"""Millions of parameters with 1,000 classes, of some families in the table of https://keras.io/api/applications."""
+"""Millions of parameters with 1,000 classes, of each family in the table of https://keras.io/api/applications, which
+does not have MobileNetV3."""
 
 
-def test_every_model_that_keras_has_is_known_by_its_name_and_takes_what_it_is_built_with(tf: Any) -> None:  # noqa: ARG001
+def test_every_model_that_keras_has_is_known_by_its_name(tf: Any) -> None:  # noqa: ARG001
     import keras
 
-    found = {name: made for name, made in vars(keras.applications).items() if inspect.isfunction(made)}
-    assert set(SIDES) == set(found)
-    given = {"weights", "input_shape", "classes", "classifier_activation"}
-    assert all(given <= set(inspect.signature(made).parameters) for made in found.values())
+    assert set(SIDES) == {name for name, found in vars(keras.applications).items() if inspect.isfunction(found)}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

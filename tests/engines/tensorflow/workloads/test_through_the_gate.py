@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
         ("alexnet", "synthetic", "sgd"),
         ("lstm", "text", "sgd"),
         ("gpt(layers=1)", "text", "sgd"),
+        ("bert(layers=1)", "text", "adam"),
         ("bert(layers=1,vocabulary=30522)", "tokens", "adam"),
         ("recommender", "synthetic", "adam"),
         ("mlp", "breast_cancer", "lamb(clipnorm=1,weight_decay=0.01)"),
