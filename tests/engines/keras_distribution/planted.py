@@ -15,7 +15,7 @@ from harness.spec.catalogue import Catalogue
 from tests.engines.ops import with_ops
 from tests.engines.torch.planted import SLOW_INPUT, SLOW_UPDATE, late
 
-ROUNDS = 60
+ROUNDS = 20
 """Of a planted update: each reads and writes all weights of the perceptron, which takes longer than a step."""
 
 
