@@ -8,6 +8,7 @@ import pytest
 
 from tests.pytest_plugin.conftest import LOADED
 from tests.run.repositories import Repo
+from tests.undisturbed import undisturbed
 
 STEP = """
 import tensorflow as tf
@@ -35,6 +36,7 @@ def test_the_step_is_no_slower(training_gate):
 """
 BLOCKS = 3
 """Of two, one of which was disturbed, t is 12.7, and sixteen times as much work stayed undecided once."""
+Gated = subprocess.CompletedProcess[str]
 SETTINGS = ("--gate-delta", "10%", "--gate-epsilon", "30%")
 
 
@@ -47,31 +49,38 @@ def project(tmp_path: Path) -> Repo:
     return repository
 
 
-def gate(project: Repo, *arguments: str, blocks: int = BLOCKS) -> "subprocess.CompletedProcess[str]":
+def gate(project: Repo, *arguments: str, blocks: int = BLOCKS) -> Gated:
     """A pytest of the user's, in a process of its own."""
     settings = [*SETTINGS, "--gate-max-blocks", str(blocks)]
     command = [sys.executable, "-m", "pytest", *LOADED, "-p", "no:cacheprovider", *settings, *arguments]
     return subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
 
 
+def must_fail(gated: Gated) -> None:
+    assert gated.returncode == 1, gated.stdout + gated.stderr
+    assert "tiny.step:make_step: slower" in gated.stdout
+
+
+def must_pass(gated: Gated) -> None:
+    assert gated.returncode == 0, gated.stdout + gated.stderr
+    assert "1 passed" in gated.stdout
+
+
 @pytest.mark.slow
 def test_a_commit_that_makes_a_step_slower_fails_and_the_same_commit_does_not(project: Repo) -> None:
     before = project.state()
-    slower = gate(project, "--gate-against", "HEAD~1")
-    assert slower.returncode == 1, slower.stdout + slower.stderr
-    assert "tiny.step:make_step: slower" in slower.stdout
-    same = gate(project, "--gate-against", "HEAD", blocks=2)
-    assert same.returncode == 0, same.stdout + same.stderr
-    assert "1 passed" in same.stdout
+    must_fail(undisturbed(lambda: gate(project, "--gate-against", "HEAD~1"), must_fail))
+    must_pass(undisturbed(lambda: gate(project, "--gate-against", "HEAD", blocks=2), must_pass))
     assert project.state()[:4] == before[:4], "HEAD, references, index and work trees are as they were"
 
 
 @pytest.mark.slow
 def test_a_stored_baseline_finds_the_same(project: Repo) -> None:
-    project.git("checkout", "--quiet", "HEAD~1")
-    saved = gate(project, "--gate-save", "before")
-    assert "saved: " in saved.stdout, saved.stdout + saved.stderr
-    project.git("checkout", "--quiet", "main")
-    slower = gate(project, "--gate-baseline", "before")
-    assert slower.returncode == 1, slower.stdout + slower.stderr
-    assert "tiny.step:make_step: slower" in slower.stdout
+    def saved_and_held_against() -> Gated:
+        project.git("checkout", "--quiet", "HEAD~1")
+        saved = gate(project, "--gate-save", "before")
+        assert "saved: " in saved.stdout, saved.stdout + saved.stderr
+        project.git("checkout", "--quiet", "main")
+        return gate(project, "--gate-baseline", "before")
+
+    must_fail(undisturbed(saved_and_held_against, must_fail))
