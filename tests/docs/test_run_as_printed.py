@@ -9,6 +9,7 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.record import load_run
+from harness.run.kinds.explain import ExplainRun
 from tests.cli.real import SMALL, run
 from tests.docs.printed import ROOT, commands_of, short
 
@@ -72,6 +73,13 @@ def explained_as_printed() -> list[str]:
     return [command for command in commands_of(SECTIONS["Why is it not faster?"]) if "--try" not in command]
 
 
+@pytest.fixture
+def one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What more blocks add is no matter of the command."""
+    monkeypatch.setattr(ExplainRun, "_left", lambda run: range(len(run.plan.families)))
+
+
+@pytest.mark.usefixtures("one_block")
 @pytest.mark.parametrize("command", explained_as_printed())
 def test_what_is_printed_takes_a_step_apart(folder: Path, tmp_path: Path, command: str) -> None:
     given = shlex.split(command)[3:]
