@@ -35,17 +35,17 @@ def test_the_step_is_no_slower(training_gate):
     assert training_gate.ratio is not None
 """
 BLOCKS = 3
-"""Of two, one of which was disturbed, t is 12.7, and sixteen times as much work stayed undecided once."""
+"""Of two, one of which was disturbed, t is 12.7; of three sixteen times as much work stayed undecided once."""
 Gated = subprocess.CompletedProcess[str]
 SETTINGS = ("--gate-delta", "10%", "--gate-epsilon", "30%")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Repo:
-    """A repository whose last commit makes a step compute sixteen times as much: three blocks tell, however busy."""
+    """A repository whose last commit makes a step compute a hundred times as much: three blocks tell, however busy."""
     repository = Repo.new(tmp_path / "project")
     repository.commit({"tiny/__init__.py": "", "tiny/step.py": STEP.format(times=2), "test_gate.py": TEST})
-    repository.commit({"tiny/step.py": STEP.format(times=32), ".gitignore": "results/\n__pycache__/\n"})
+    repository.commit({"tiny/step.py": STEP.format(times=200), ".gitignore": "results/\n__pycache__/\n"})
     return repository
 
 
