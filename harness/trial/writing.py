@@ -1,92 +1,30 @@
 """A process of `prepare`: writes TFRecord files itself, or has Dask or Apache Beam start others that do."""
 
 import contextlib
-import functools
 import multiprocessing
 import os
 import shlex
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
-
-import psutil
 
 from harness.errors import HarnessError
-from harness.protocol.preparing import ANSWER, FAULT, SIGN, PrepareOrder, Preparer
+from harness.protocol.preparing import ANSWER, PrepareOrder
 from harness.trial import forking
-from harness.trial.engines import DEFAULT, engine_of
+from harness.trial.orders import answer, carry_out, carry_out_for_another, fault_kept
 from harness.trial.parent import die_with_parent
-from harness.trial.sign_of_life import sign_of_life
 
-LOOK_S = 0.2
 WAITS_FOR_WORKER = "run_worker"
 """The name of Beam's thread that waits for the end of a worker."""
 LONGEST, OF_A_SOCKET = 107, len("/pymp-12345678/listener-12345678")
 """Bytes that Linux has for a socket's path, and what `multiprocessing` appends to a folder's to name its own."""
 
 
-def carry_out(text: str) -> None:
-    """Do what the order `text`, as JSON, asks for in this process, and leave the answer or the fault in its folder.
-
-    Raises the HarnessError too, so that who called this process stops the others.
-    """
-    order = PrepareOrder.model_validate_json(text)
-    sign_of_life.tell_by(functools.partial(_sign, Path(order.scratch) / SIGN.format(order.number, os.getpid())))
-    with _fault_kept(Path(order.scratch)):
-        answer = cast(Preparer, engine_of(DEFAULT)).prepare_files(order)
-        if answer is not None:
-            _answer(order, answer.model_dump_json())
-
-
-def carry_out_for_another(text: str, driver: int) -> None:
-    """The same in a process that Dask or Beam has started for the process `driver`, and that ends with it.
-
-    Between the two there may be others, such as a shell: the kernel would tell of their end only.
-    """
-    of = psutil.Process(driver)
-
-    def watch() -> None:
-        with contextlib.suppress(psutil.Error):
-            while of.is_running() and of.status() != psutil.STATUS_ZOMBIE:  # which it stays where nobody waits for it
-                time.sleep(LOOK_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    carry_out(text)
-
-
-def _sign(path: Path, done: int) -> None:
-    with contextlib.suppress(OSError):  # a full disk, which is told by who writes files
-        path.write_text(str(done), encoding="utf-8")
-
-
-def _answer(order: PrepareOrder, text: str = "null") -> None:
-    """Seen whole or not at all."""
-    path = Path(order.scratch) / ANSWER.format(order.number)
-    half = path.with_suffix(".part")
-    half.write_text(text, encoding="utf-8")
-    half.replace(path)
-
-
-@contextlib.contextmanager
-def _fault_kept(scratch: Path) -> Iterator[None]:
-    try:
-        yield
-    except HarnessError as error:
-        with contextlib.suppress(OSError):
-            (scratch / FAULT).write_text(f"{error.exit_code} {error}", encoding="utf-8")
-        raise
-
-
 def _by_dask(orders: Sequence[str]) -> None:
     """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one."""
     import dask
-
-    from harness.trial.writing import carry_out_for_another  # of `__main__` copies would be sent, which tell nobody
 
     tasks = [dask.delayed(carry_out_for_another)(order, os.getpid()) for order in orders]
     scratch = PrepareOrder.model_validate_json(orders[0]).scratch
@@ -123,14 +61,12 @@ def _by_beam(orders: Sequence[str]) -> None:
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-    from harness.trial.writing import carry_out_for_another  # as for Dask's
-
     scratch = Path(PrepareOrder.model_validate_json(orders[0]).scratch)
 
     def end(raised: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(raised)
         if raised.thread is not None and raised.thread.name == WAITS_FOR_WORKER:
-            with contextlib.suppress(HarnessError), _fault_kept(scratch):
+            with contextlib.suppress(HarnessError), fault_kept(scratch):
                 raise HarnessError(f"prepare: Apache Beam: {raised.exc_value}")
             os._exit(1)
 
@@ -159,7 +95,7 @@ def main() -> None:
             else:
                 carry_out(text)
             if not (Path(order.scratch) / ANSWER.format(order.number)).exists():
-                _answer(order)
+                answer(order)
     except HarnessError:
         sys.exit(1)
 

@@ -45,9 +45,9 @@ def test_nobody_else_imports_anything_or_ends_with_another(done: list[Any]) -> N
 
 
 def test_who_writes_for_another_ends_with_it_though_nobody_waits_for_that_one() -> None:
-    writes = "import time, harness.trial.writing as writing; writing.carry_out = lambda _: time.sleep(600)"
+    writes = "import time, harness.trial.orders as orders; orders.carry_out = lambda _: time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.01)
-        script = f"{writes}; writing.carry_out_for_another('{{}}', {ended.pid})"
+        script = f"{writes}; orders.carry_out_for_another('{{}}', {ended.pid})"
         assert subprocess.run([sys.executable, "-c", script], timeout=300).returncode == 1
