@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
+
 from harness.analysis.explain import Explanation
 from harness.record import Run
 from harness.record.cluster import AsynchronousUpdates
 from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
 from harness.record.manifest import PlanRecord
 from harness.record.trial import TraceRecord
-from harness.run.kinds.explain import alone_of
+from harness.run.kinds.explain import ExplainRun, alone_of
 from harness.spec.cell import trained
 from tests.comparisons import MIRRORED, as_run, scaled
 from tests.synthetic import computing, make_run
@@ -28,6 +30,11 @@ RATIOS = {
 """Input 10, communication 30, update 5, dispatch 5, contention 10, compute 40 %: together the whole step. The sums by
 themselves take 37 %, so 7 % of a step hide behind it."""
 STEADY = (0.0, 0.002, -0.002, 0.001, -0.001)
+
+
+def one_block_each(patch: pytest.MonkeyPatch) -> None:
+    """Have runs measure one block of each cell: what more of them add, the ones here show."""
+    patch.setattr(ExplainRun, "_left", lambda run: range(len(run.plan.families)))
 
 
 def explain_run(

@@ -22,12 +22,11 @@ LONGEST, OF_A_SOCKET = 107, len("/pymp-12345678/listener-12345678")
 """Bytes that Linux has for a socket's path, and what `multiprocessing` appends to a folder's to name its own."""
 
 
-def _by_dask(orders: Sequence[str]) -> None:
+def _by_dask(orders: Sequence[str], scratch: str) -> None:
     """Each in a process of Dask's scheduler of this machine, which by default gives several tasks to one."""
     import dask
 
     tasks = [dask.delayed(carry_out_for_another)(order, os.getpid()) for order in orders]
-    scratch = PrepareOrder.model_validate_json(orders[0]).scratch
     with _started_by(scratch) as context, dask.config.set({"multiprocessing.context": context}):
         dask.compute(*tasks, scheduler="processes", num_workers=len(tasks), chunksize=1)
 
@@ -50,7 +49,7 @@ def _started_by(scratch: str) -> Iterator[str]:
         del os.environ[forking.FOR]  # lest what the user's source starts takes itself for such a one
 
 
-def _by_beam(orders: Sequence[str]) -> None:
+def _by_beam(orders: Sequence[str], scratch: str) -> None:
     """Each in a worker of Beam's runner of this machine, which is written in Python: another one is downloaded.
 
     Beam calls a shell with its workers' command line, and does not quote the interpreter. Where a worker ends badly it
@@ -61,12 +60,10 @@ def _by_beam(orders: Sequence[str]) -> None:
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-    scratch = Path(PrepareOrder.model_validate_json(orders[0]).scratch)
-
     def end(raised: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(raised)
         if raised.thread is not None and raised.thread.name == WAITS_FOR_WORKER:
-            with contextlib.suppress(HarnessError), fault_kept(scratch):
+            with contextlib.suppress(HarnessError), fault_kept(Path(scratch)):
                 raise HarnessError(f"prepare: Apache Beam: {raised.exc_value}")
             os._exit(1)
 
@@ -79,7 +76,8 @@ def _by_beam(orders: Sequence[str]) -> None:
 
 
 DRIVERS = {"dask": _by_dask, "beam": _by_beam}
-"""Run orders of one group each, side by side, until all have ended; they raise what one of them did."""
+"""Run orders of one group each, which have one folder for what is said of them, side by side, until all have ended;
+they raise what one of them did."""
 
 
 def main() -> None:
@@ -91,7 +89,7 @@ def main() -> None:
             order = PrepareOrder.model_validate_json(text)
             if order.by in DRIVERS and order.do == "write":
                 alone = [order.model_copy(update={"groups": (group,)}) for group in order.groups]
-                DRIVERS[order.by]([one.model_dump_json() for one in alone])
+                DRIVERS[order.by]([one.model_dump_json() for one in alone], order.scratch)
             else:
                 carry_out(text)
             if not (Path(order.scratch) / ANSWER.format(order.number)).exists():

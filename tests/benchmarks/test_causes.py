@@ -28,6 +28,7 @@ from harness.record.explain import (
 from harness.record.trial import Plant
 from harness.run.kinds.base import Arm
 from harness.run.kinds.explain import ExplainRun
+from tests.explained import one_block_each
 from tests.goals import load
 from tests.undisturbed import undisturbed
 
@@ -198,7 +199,7 @@ def one_short_block(
     # a turn of each, also where busy cores make a step look twice as long
     monkeypatch.setattr(causes, "OF_SLOW_WORKERS", {"window": 4 * IN_TURN_S})
     monkeypatch.setattr(causes, "BATCH_SIZE", 8)
-    monkeypatch.setattr(ExplainRun, "_left", lambda _: [0])  # the second block is the first again
+    one_block_each(monkeypatch)
     return preloaded
 
 

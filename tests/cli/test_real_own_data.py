@@ -186,6 +186,14 @@ ALIKE = (
 """What is left out: one replica is as none, one process of several as a mirrored one, and workers have one loop."""
 
 
+def grouped(folder: Path, key: str) -> dict[str, list[TrialRecord]]:
+    """The trials of the run in a folder, by the value of a key."""
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in only_run(folder / "results").trials:
+        found.setdefault(trial.cell.get(key), []).append(trial)
+    return found
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialRecord]]:
     """Trials of models with a train_step or compute_loss of their own, by the model: alone, on two replicas by a custom
@@ -198,10 +206,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialRec
     asked = [f"--model={OWN_STEP},{METERED},{WRONG}", *SPREAD, "--replicas=1,2,3", f"--exclude={left_out}"]
     folder = tmp_path_factory.mktemp("trained")
     run("sweep", *ASKED, *asked, folder=folder)
-    found: dict[str, list[TrialRecord]] = {}
-    for trial in only_run(folder / "results").trials:
-        found.setdefault(trial.cell.model, []).append(trial)
-    return found
+    return grouped(folder, "model")
 
 
 def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_proved_in_either_loop(
@@ -353,10 +358,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialReco
     asked += ["--model=own_table:model", f"--data={data}", f"--exclude={left_out}"]
     done = run("sweep", *ASKED, *asked, folder=folder)
     assert done.returncode == 1, done.stderr
-    found: dict[str, list[TrialRecord]] = {}
-    for trial in only_run(folder / "results").trials:
-        found.setdefault(trial.cell.data.removeprefix("own_table:"), []).append(trial)
-    return found
+    return grouped(folder, "data")
 
 
 @pytest.mark.parametrize(
@@ -375,10 +377,10 @@ def test_what_shows_only_in_a_trial_is_a_record_with_its_reason(
     failed: dict[str, list[TrialRecord]], data: str, says: str
 ) -> None:
     loops = ("custom",) if data in AT_ONCE else ("custom", "fit")
-    assert {(trial.cell.get("strategy"), trial.cell.get("loop")) for trial in failed[data]} == {
+    assert {(trial.cell.get("strategy"), trial.cell.get("loop")) for trial in failed[f"own_table:{data}"]} == {
         (strategy, loop) for strategy in ("none", "mirrored") for loop in loops
     }
-    for trial in failed[data]:
+    for trial in failed[f"own_table:{data}"]:
         assert trial.status == "crashed"
         assert re.search(says, trial.reason or ""), trial.reason
 

@@ -174,8 +174,8 @@ def test_one_that_is_killed_leaves_no_process_and_the_next_goes_on_with_what_is_
     assert (second.returncode, second.stderr.count("\n")) == (4, 1)
     assert "is being written by another process (pid " in second.stderr
     others = psutil.Process(process.pid).children(recursive=True)
-    forks = [one.children() for one in others if "multiprocessing.forkserver" in " ".join(one.cmdline())]
-    forks = [children for children in forks if children]
+    servers = [one for one in others if "multiprocessing.forkserver" in " ".join(one.cmdline())]  # and its forks
+    forks = [children for children in (one.children() for one in servers) if children]
     signs = [*Path(tempfile.gettempdir()).glob(f"harness-{process.pid}-*/{SIGN.format('*', '*')}")]
     process.send_signal(signal.SIGKILL)
     process.communicate()

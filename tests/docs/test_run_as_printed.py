@@ -9,9 +9,9 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.record import load_run
-from harness.run.kinds.explain import ExplainRun
 from tests.cli.real import SMALL, run
 from tests.docs.printed import ROOT, commands_of, short
+from tests.explained import one_block_each
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def explained_as_printed() -> list[str]:
 @pytest.fixture
 def one_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """What more blocks add is no matter of the command."""
-    monkeypatch.setattr(ExplainRun, "_left", lambda run: range(len(run.plan.families)))
+    one_block_each(monkeypatch)
 
 
 @pytest.mark.usefixtures("one_block")

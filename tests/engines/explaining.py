@@ -10,10 +10,11 @@ from harness.analysis.explain import Explanation, explanations_of
 from harness.record.explain import ARMS, EMPTY, NO_INPUT, NO_REDUCTION, NO_UPDATE, WHOLE, FamilyRecord
 from harness.record.reading import Run, load_run
 from harness.run.kinds import explain as explain_kind
-from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
+from harness.run.kinds.explain import ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.cell import TrainingCell, trained
+from tests.explained import one_block_each
 from tests.preloaded import handed_in
 from tests.undisturbed import undisturbed
 
@@ -35,7 +36,7 @@ def one_block(
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     cells = [cell for cell in asked if keeps(cell)]
     with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExplainRun, "_left", lambda _: range(len(cells)))  # what more blocks add, the stand-in shows
+        one_block_each(patch)
         patch.setattr(explain_kind, "_family", _with(arms, explain_kind._family))
         return undisturbed(lambda: load_run(explain(ExplainSettings(sweep, cells), folder)), shows)
 

@@ -15,11 +15,8 @@ from harness.record import Run, TrialRecord, load_run
 from harness.record.explain import ALONE, WHOLE, ExplainPlan
 from harness.run.kinds import tries
 from harness.run.kinds.decision import AbSettings
-from harness.run.kinds.explain import ExplainRun, ExplainSettings, explain
-from harness.run.request import asked_matrix
-from harness.spec import sweep_from
-from harness.spec.cell import trained
 from harness.trial.instruments import Holds
+from tests.engines.explaining import one_block
 from tests.preloaded import handed_in
 
 WORK = Counter({"MatMul": 12, "ReluGrad": 4})
@@ -147,20 +144,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     two = SEVERAL.get(request.param, {"replicas": [2]})
     optimizer = "adam" if request.param == "central_storage" else "sgd"  # slots take long to trace
     axes = {"strategy": [request.param], **two, "batch_size": [8], "model": ["mlp"], "optimizer": [optimizer]}
-    settings = {
-        "trials": 2,
-        "windows": 5,
-        "max_warmup": 0,
-        "window": 0.005,
-        "trace": True,
-        "data_dir": str(folder / "data"),
-    }
-    sweep = sweep_from({**axes, **settings})
-    matrix = asked_matrix(sweep)
-    [cell] = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    with handed_in(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExplainRun, "_left", lambda _: [0])
-        return load_run(explain(ExplainSettings(sweep, [cell]), folder))
+    return one_block(folder, {**axes, "trace": True, "data_dir": str(folder / "data")})
 
 
 def last(run: Run, arm: str) -> TrialRecord:
