@@ -79,7 +79,7 @@ class Preloaded:
     """A process of an interpreter that has imported what zygotes with an engine import, and forks them."""
 
     def __init__(self, python: str, engine: str) -> None:
-        self._compiled = _compiled() if engine in ON_JAX else None
+        self._compiled = _folder(COMPILED) if engine in ON_JAX else None
         ours, theirs = socket.socketpair()
         with theirs, tempfile.TemporaryFile() as log:
             self.process = subprocess.Popen(
@@ -110,7 +110,7 @@ class Preloaded:
         folder = str(cwd or Path.cwd())
         path = [*([] if "-P" in command else [folder]), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
         argv = command[command.index("-m") + 1 :]
-        request = {"argv": argv, "env": dict(env), "cwd": folder, "path": path}
+        request = {"argv": argv, "env": dict(env), "cwd": folder, "path": path, "references": _folder("references")}
         compiled = Path(env.get("TMPDIR", "."), "..", COMPILED).resolve()
         if self._compiled and compiled.parent.name.startswith("harness-") and not compiled.exists():
             compiled.symlink_to(self._compiled)
@@ -123,8 +123,9 @@ class Preloaded:
 
 
 @functools.cache
-def _compiled() -> str:
-    """The folder of what trials have compiled: those of the next run find it, as trials of one run do."""
+def _folder(_: str) -> str:
+    """The folder of what trials have compiled, or were held against: those of the next run find it, as trials of one
+    run do."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     return folder.name

@@ -3,6 +3,7 @@
 It imports no more than they do: the interpreter of an engine has nothing else.
 """
 
+import dataclasses
 import json
 import os
 import socket
@@ -10,14 +11,18 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from harness.protocol.engine import Engine
+from harness.protocol.state import Reference, VariableState
 from harness.trial import zygote
 
 ZYGOTE, WRITING = "harness.trial.zygote", "harness.trial.writing"
 TURN_S = 0.02
 """How long a writer from here reads source or files in each turn: it is seen that they are read, and not how fast."""
+SMALL = 8 * 2**20
+"""Bytes of weights and optimizer state up to which a reference is kept for the tests that follow."""
 Loaded = tuple[Engine, dict[str, str]]
 
 
@@ -78,7 +83,7 @@ def _be(request: dict[str, Any], loaded: Loaded, parent: int, given: int, log: i
         if module == WRITING:
             code = _write(given, parent)
         else:
-            _be_a_zygote(given, parent, arguments[-1], loaded)
+            _be_a_zygote(given, parent, arguments[-1], loaded, request["references"])
     except BaseException:  # noqa: BLE001  what another process would say last, whatever ended it
         traceback.print_exc()
     finally:
@@ -86,11 +91,31 @@ def _be(request: dict[str, Any], loaded: Loaded, parent: int, given: int, log: i
         os._exit(code)
 
 
-def _be_a_zygote(control: int, parent: int, engine: str, loaded: Loaded) -> None:
+def _be_a_zygote(control: int, parent: int, engine: str, loaded: Loaded, references: str) -> None:
     sys.argv = [ZYGOTE, str(control), str(parent), engine]
     if engine == loaded[0].name:
         zygote.preload = lambda _: loaded
+        if engine == "tensorflow":
+            _keep_references(references)
     zygote.main()
+
+
+def _keep_references(folder: str) -> None:
+    """What trials of an earlier run were held against those of this one are, too, as all of one run are: of the house's
+    own models, whose code is the same."""
+    from harness.engines.tensorflow import trainer
+    from harness.engines.tensorflow.training import Training
+
+    run_reference = trainer.run_reference
+
+    def kept(training: Training, initial: Sequence[VariableState]) -> Reference:
+        small = sum(state.copies[0].nbytes for state in initial) <= SMALL
+        if small and training.request.scratch and training.workload.input_shape is not None:
+            request = training.request.model_copy(update={"scratch": folder})
+            training = dataclasses.replace(training, request=request)
+        return run_reference(training, initial)
+
+    trainer.run_reference = kept
 
 
 def _write(orders: int, parent: int) -> int:
