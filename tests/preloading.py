@@ -104,9 +104,8 @@ def _keep_references(folder: str) -> None:
     """What trials of an earlier run were held against those of this one are, too, as all of one run are: of the house's
     own models, whose code is the same."""
     from harness.engines.tensorflow import trainer
+    from harness.engines.tensorflow.reference import run_reference
     from harness.engines.tensorflow.training import Training
-
-    run_reference = trainer.run_reference
 
     def kept(training: Training, initial: Sequence[VariableState]) -> Reference:
         small = sum(state.copies[0].nbytes for state in initial) <= SMALL
@@ -115,7 +114,7 @@ def _keep_references(folder: str) -> None:
             training = dataclasses.replace(training, request=request)
         return run_reference(training, initial)
 
-    trainer.run_reference = kept
+    vars(trainer)["run_reference"] = kept
 
 
 def _write(orders: int, parent: int) -> int:
