@@ -215,9 +215,10 @@ class Feed:
         """Batches that may wait before a step asks for one."""
         return batches_ahead(self.source, self.cell.axes, self.input_shape, self.stages, self.cell.batch_size)
 
-    @property
+    @cached_property
     def like(self) -> "dict[str, Array]":
-        """An example of zeros, of the shapes and types that a training reads."""
+        """An example of zeros, of the shapes and types that a training reads. Asked once: each batch is held against
+        it, and TensorFlow traces a pipeline to tell."""
         import numpy as np
 
         specs = parts_of(self._plain().element_spec)
