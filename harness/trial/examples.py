@@ -3,6 +3,8 @@
 NumPy alone, so that engines without TensorFlow train on the same numbers.
 """
 
+import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import HarnessError
@@ -46,19 +48,23 @@ def random_batch(
     return x, generator.integers(max(classes, 2), size=(size, *places), dtype=np.int32)
 
 
+def sklearn_file(name: str, file: str) -> Path:
+    """A file below scikit-learn's `datasets`, which is not imported: that takes seconds. HarnessError where it is not
+    installed."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise HarnessError(f"data: '{name}' comes with scikit-learn, which is not there; pip install scikit-learn")
+    return Path(found.origin).parent / "datasets" / file
+
+
 def handwritten_digits() -> "tuple[Array, Array]":
     """Images [1797, 8, 8, 1] uint8 over the whole range 0 to 255, labels [1797] int64; HarnessError without
     scikit-learn, which carries them."""
     import numpy as np
 
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise HarnessError(
-            f"data: 'digits' comes with scikit-learn, which cannot be imported ({error}); pip install scikit-learn"
-        ) from error
-    digits = load_digits()
-    return np.round(digits.images * (255 / 16)).astype(np.uint8)[..., np.newaxis], digits.target
+    rows = np.loadtxt(sklearn_file("digits", "data/digits.csv.gz"), delimiter=",")
+    images = rows[:, :-1].reshape(-1, 8, 8, 1)
+    return np.round(images * (255 / 16)).astype(np.uint8), rows[:, -1].astype(np.int64)
 
 
 def shifted(needed: int, inputs: "Array", labels: "Array") -> "tuple[Array, Array]":

@@ -1,6 +1,5 @@
 """What engines whose arrays are JAX's are alike in."""
 
-import contextlib
 import importlib
 import socket
 
@@ -44,8 +43,6 @@ class OnJax(TrialsAlone):
         import jaxlib
         import numpy as np
 
-        with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
-            importlib.import_module("sklearn.datasets")
         for name in modules:
             importlib.import_module(name)
         return {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__}

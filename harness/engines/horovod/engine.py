@@ -1,6 +1,5 @@
 """Horovod as an engine. Everything else of its folder is imported when it is asked for."""
 
-import contextlib
 import importlib
 from pathlib import Path
 
@@ -84,8 +83,6 @@ class Horovod(TrialsAlone):
         import horovod.runner.http.http_server
         import horovod.tensorflow.keras
 
-        with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
-            importlib.import_module("sklearn.datasets")
         for name in ("trainer", "collectives"):  # what a fork would else import, each time anew
             importlib.import_module(f"{__package__}.{name}")
         return {"horovod": horovod.__version__, **versions}

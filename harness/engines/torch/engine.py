@@ -1,6 +1,5 @@
 """PyTorch as an engine. Everything else of its folder is imported when it is asked for."""
 
-import contextlib
 import importlib
 import os
 import re
@@ -67,8 +66,6 @@ class Torch(TrialsAlone):
         import numpy as np
         import torch
 
-        with contextlib.suppress(ImportError):  # the data that need it say so, with the remedy
-            importlib.import_module("sklearn.datasets")
         ours = (f"{__package__}.trainer", f"{__package__}.collectives")
         for name in (*ours, *LATE):  # what a fork would else import, each time anew
             importlib.import_module(name)

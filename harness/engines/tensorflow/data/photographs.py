@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import records
-from harness.engines.tensorflow.data.store import not_prepared, sklearn_file, write_once
+from harness.engines.tensorflow.data.store import not_prepared, write_once
+from harness.trial.examples import sklearn_file
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
@@ -185,11 +184,3 @@ def state_of_files(files: Sequence[str]) -> str:
         listed.append((file, of.st_size, of.st_mtime_ns))
         sign_of_life()  # of a million files on a slow disk it takes minutes
     return hashlib.sha256(repr(listed).encode()).hexdigest()
-
-
-def sklearn_file(name: str, file: str) -> Path:
-    """A file below scikit-learn's `datasets`, which is not imported; HarnessError where it is not installed."""
-    found = importlib.util.find_spec("sklearn")
-    if found is None or found.origin is None:
-        raise HarnessError(f"data: '{name}' comes with scikit-learn, which is not there; pip install scikit-learn")
-    return Path(found.origin).parent / "datasets" / file

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.store import sklearn_file
 from harness.errors import HarnessError
+from harness.trial.examples import sklearn_file
 from harness.visible import plural
 
 if TYPE_CHECKING:

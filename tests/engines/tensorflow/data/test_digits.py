@@ -1,8 +1,8 @@
 """scikit-learn's digits as TFRecord shards."""
 
+import importlib.util
 import os
 import shutil
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -204,7 +204,8 @@ def test_a_fault_of_another_kind_is_not_taken_for_the_disks(tmp_path: Path, monk
 
 @pytest.mark.usefixtures("tf")
 def test_a_missing_scikit_learn_is_named_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *of: None if name == "sklearn" else find(name, *of))
     with pytest.raises(HarnessError, match=r"scikit-learn.*pip install scikit-learn$"):
         load_source("digits").prepare(tmp_path)
 
