@@ -253,10 +253,15 @@ def build_model(
     alike: bool = True,
 ) -> tuple[Any, Any]:
     """The model and its optimizer, variables made under `strategy` (or under none). Weights are drawn from `seed`, and
-    those of a model that other engines train too as they draw them, unless they need not be `alike`: they are set."""
+    those of a model that other engines train too as they draw them, unless they need not be `alike`: they are set.
+
+    Nothing is seeded then for a model by name, which has no more to draw: TensorFlow forgets every program that it has
+    compiled when it is seeded, and the step would be compiled once more (ResNets and the like take seconds).
+    """
     import keras
 
-    keras.utils.set_random_seed(seed)
+    if alike or workload.input_shape is None:
+        keras.utils.set_random_seed(seed)
     with strategy.scope() if strategy is not None else contextlib.nullcontext():
         model = workload.build(workload.input_shape or (), classes)
         if alike:

@@ -115,11 +115,11 @@ def test_clipping_what_each_replica_has_is_no_other_scale(tf: Any) -> None:
     of = trained(tf, "TrainedByItself", "plain", 2, clipnorm=0.01)
     device = OwnTrainedDevice(of)
     start = [state.copies[0] for state in capture(of.model, of.optimizer)]
-    device.settle_scale(start, start, BATCHES[0], 1e-3)
+    device.settle_scale(start, lambda: start, BATCHES[0], 1e-3)
     assert device._factor == 1
     of = trained(tf, "Unscaled", "plain", 2, clipnorm=0.01)
     device = OwnTrainedDevice(of)
-    device.settle_scale(start, start, BATCHES[0], 1e-3)
+    device.settle_scale(start, lambda: start, BATCHES[0], 1e-3)
     assert device._factor == 0.5
 
 

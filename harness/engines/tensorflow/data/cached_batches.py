@@ -24,14 +24,24 @@ def cached_batches(
     count: int,
     vocabulary: "Vocabulary | None",
 ) -> list[Batch]:
-    """As `gate_batches`, of the cell's global batch; kept under `kind`."""
+    """As `gate_batches`, of the cell's global batch; kept under `kind`. Random examples are of what the model takes."""
     cell, data_dir = request.training, Path(request.data_dir)
 
     def compute() -> "dict[str, np.ndarray[Any, Any]]":
         found = gate_batches(source, data_dir, input_shape, classes, cell.global_batch_size, count, vocabulary)
         return {f"{i}-{n}": array for i, batch in enumerate(found) for n, array in enumerate(_flat(batch))}
 
-    key = (cell.data, request.data_dir, input_shape, classes, cell.global_batch_size, vocabulary, source.pixels)
+    of_model = cell.model if source.on_device else ""
+    key = (
+        cell.data,
+        of_model,
+        request.data_dir,
+        input_shape,
+        classes,
+        cell.global_batch_size,
+        vocabulary,
+        source.pixels,
+    )
     arrays = cached_arrays(request.scratch, kind, repr(key).encode(), compute)
     batches = [[arrays[f"{i}-{n}"] for n in range(len(arrays) // count)] for i in range(count)]
     if source.gives != "own":  # only data of one's own have another structure than (input, target)

@@ -11,6 +11,7 @@ few units in the last place, and what changes then is the noise that the compari
 """
 
 import dataclasses
+import functools
 import gc
 import hashlib
 from collections.abc import Sequence
@@ -149,7 +150,7 @@ def _settle_scale(
     import numpy as np
 
     arithmetic, generator = coarsest_arithmetic(training), np.random.default_rng(training.request.seed)
-    moved = perturbed_start(initial, arithmetic, generator)
+    moved = functools.partial(perturbed_start, initial, arithmetic, generator)
     try:
         device.settle_scale(_first_copies(initial), moved, batches[0], STATE_TOLERANCE[arithmetic])
     except Unprovable as error:

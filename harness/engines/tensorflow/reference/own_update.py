@@ -106,7 +106,9 @@ class OwnTrainedDevice(SingleDevice):
         type(self._optimizer).apply(self._optimizer, summed, self._model.trainable_variables)
         self._after = None if tf.inside_function() else self._trained()
 
-    def settle_scale(self, start: "Sequence[Array]", moved: "Sequence[Array]", batch: Batch, tolerance: float) -> None:
+    def settle_scale(
+        self, start: "Sequence[Array]", moved: "Callable[[], Sequence[Array]]", batch: Batch, tolerance: float
+    ) -> None:
         """Replicas that all get the same part of a batch must together do what one does that is alone, with that part
         or with all of it: the first where the step divides by the number of replicas or by the size of its part, the
         second where it divides by a global batch that it knows.
@@ -132,7 +134,7 @@ class OwnTrainedDevice(SingleDevice):
             self._told = 1
             [share], [whole] = self.shares(first, own[:1]), self._gradients(same, own[:1])
             alone, draws = self._dense(share.gradients), _draws(share.statistics, own[0])
-            self.start(moved)
+            self.start(moved())
             noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
         allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
 

@@ -185,11 +185,13 @@ class SingleDevice:
         """(x, y) of a share -> its part of the loss, gradients."""
         return share_gradients(self._training, self._model, self._optimizer)
 
-    def settle_scale(self, start: "Sequence[Array]", moved: "Sequence[Array]", batch: Batch, tolerance: float) -> None:
+    def settle_scale(
+        self, start: "Sequence[Array]", moved: "Callable[[], Sequence[Array]]", batch: Batch, tolerance: float
+    ) -> None:
         """Find out what share of an update a replica is to have, where that is not the harness' own to say.
 
-        Of each trained weight a gradient may differ by `tolerance` of it, and by what it differs at `moved`, the values
-        of `start` with a little noise.
+        Of each trained weight a gradient may differ by `tolerance` of it, and by what it differs at what `moved` makes,
+        the values of `start` with a little noise.
         """
 
     def apply(self, shares: Sequence[Share]) -> "list[Array]":

@@ -1,5 +1,6 @@
 """What a model takes and gives, also where it is a subclass of keras.Model, which does not say so by itself."""
 
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,22 @@ from harness.errors import Unsupported, UsageError
 if TYPE_CHECKING:
     import keras
 
+_KNOWN: "weakref.WeakKeyDictionary[keras.Model, tuple[OpenShapes, OpenShapes]]" = weakref.WeakKeyDictionary()
+
 
 def shapes_of(model: "keras.Model") -> tuple[OpenShapes, OpenShapes]:
     """(an example's shape, a prediction's), both without the batch; of several inputs or outputs that of each. A size
     that the model leaves open is None.
 
-    Raises UsageError where the model is not built, and Unsupported where it is called with several arguments.
+    Raises UsageError where the model is not built, and Unsupported where it is called with several arguments. Asked of
+    a model once: a subclass is traced to tell.
     """
-    inputs = inputs_of(model)
-    taken = {place: tuple(part.shape[1:]) for place, part in by_place(inputs).items()}
-    given = {place: tuple(part.shape[1:]) for place, part in by_place(outputs_of(model, inputs)).items()}
-    return one_or_several(taken), one_or_several(given)
+    if model not in _KNOWN:
+        inputs = inputs_of(model)
+        taken = {place: tuple(part.shape[1:]) for place, part in by_place(inputs).items()}
+        given = {place: tuple(part.shape[1:]) for place, part in by_place(outputs_of(model, inputs)).items()}
+        _KNOWN[model] = one_or_several(taken), one_or_several(given)
+    return _KNOWN[model]
 
 
 def inputs_for(model: "keras.Model", taken: OpenShapes, given: OpenShapes) -> Shapes:

@@ -1,11 +1,13 @@
 """Random images and tokens."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from harness.engines.tensorflow.data import load_source
+from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.trial.examples import random_batch
 
@@ -52,3 +54,20 @@ def test_a_model_of_tokens_gets_tokens_of_its_vocabulary_and_one_that_tells_the_
         [*range(7)],
     )
     assert random_batch((50,), 3, 100, seed=1, vocabulary=Vocabulary(7))[1].shape == (100,)
+
+
+def test_two_models_of_ones_own_in_a_run_each_have_what_they_take(tmp_path: Path, tf: Any) -> None:  # noqa: ARG001
+    import keras
+
+    def taken(rows: int) -> np.ndarray[Any, Any]:
+        layers = [keras.Input((4,), dtype="int32"), keras.layers.Embedding(rows, 2), keras.layers.Flatten()]
+        model = keras.Sequential([*layers, keras.layers.Dense(3)])
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        asked = SimpleNamespace(model=f"my_models:of_{rows}", data="synthetic", global_batch_size=64)
+        request: Any = SimpleNamespace(training=asked, data_dir="", scratch=str(tmp_path))
+        source = load_source("synthetic").for_model(model)
+        [(x, _)] = cached_batches(request, "batches", source, (4,), 3, 1, None)
+        found: np.ndarray[Any, Any] = x
+        return found
+
+    assert taken(50).max() < 50 < taken(1000).max()
