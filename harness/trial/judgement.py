@@ -45,6 +45,8 @@ is dead or saturated for a whole batch a gradient is exactly 0, of which another
 and Adam moves by that as far as by any other."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
+EQUALS_ITSELF = "biuf"
+"""Kinds of NumPy's types of which an array is taken to agree with itself, whatever it holds."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,8 @@ class _Wanted:
         self.nans_alike = start.kind != "weight"
         """A sentinel that nothing has touched yet; a weight that is no number is a fault, wherever it comes from."""
         self._allowed = allowed
+        self._alike = start.kind != "statistic" and all(copy is start.copies[0] for copy in start.copies)
+        """Whether what is wanted, and what the reference changes it by, is the same on every replica."""
         self._known: dict[tuple[int, str], tuple[float, float]] = {}
 
     def of(self, replica: int) -> "Array":
@@ -212,6 +216,8 @@ class _Wanted:
     def furthest(self, now: VariableState, worst: _Found) -> _Found:
         """The replica whose copy is the worst, or `worst` where none is worse."""
         for r, copy in enumerate(now.copies):
+            if r and self._alike and copy is now.copies[0]:
+                continue  # as far away as that one, and so no worse
             if error := distance(copy, self.of(r), self.mask, self.nans_alike):  # which is true of what is not a number
                 limit = self.limit(r, copy.dtype.name)[0]
                 if self._few and error > limit * max(worst.share, 1.0):  # without those few it is no further away
@@ -320,7 +326,10 @@ def _difference(state: Sequence[VariableState]) -> str | None:
 
     for variable in state:
         first = variable.copies[0]
+        same_object = first.dtype.kind in EQUALS_ITSELF
         for r, copy in enumerate(variable.copies[1:], start=1):
+            if same_object and copy is first:
+                continue
             floats = bool(np.issubdtype(first.dtype, np.floating))
             if not (np.array_equal(first, copy) or np.array_equal(first, copy, equal_nan=floats)):
                 different = int(np.sum(first != copy))

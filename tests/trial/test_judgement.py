@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -55,6 +56,23 @@ def test_a_wrong_copy_on_any_replica_is_found_and_named(replica: int) -> None:
     assert evidence is not None
     assert f"on replica {replica}" in evidence
     assert "element [0]: started at 1, expected 0.9, got 0.95" in evidence
+
+
+@pytest.mark.parametrize("kind", ["weight", "slot:velocity", "statistic"])
+@pytest.mark.parametrize("got", [[0.9, 1.1, 1.0], [0.95, 1.1, 1.0], [math.nan, 1.1, 1.0]])
+def test_copies_that_are_one_array_are_judged_as_copies_that_only_hold_the_same(kind: str, got: list[float]) -> None:
+    expected = reference([0.9, 1.1, 1.0])
+    if kind == "statistic":
+        expected = replace(expected, states=[[np.array([[0.9, 1.1, 1.0], [0.9, 1.2, 1.0]], np.float32)]])
+    start = [state(kind, [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])]
+    several = state(kind, got, got)
+    one = replace(several, copies=several.copies[:1] * 2)
+    found = {
+        str(check_update([[after]], begun, expected))
+        for after in (several, one)
+        for begun in (start, [replace(start[0], copies=start[0].copies[:1] * 2)])
+    }
+    assert len(found) == 1
 
 
 def test_what_rounding_alone_moves_is_allowed_for() -> None:
@@ -166,6 +184,13 @@ def test_replicas_that_differ_in_one_bit_do_not_agree() -> None:
     evidence = check_agreement([same, other])
     assert evidence is not None
     assert "slot:velocity 'v' on replica 1 differs from replica 0 in 1 of 2 elements" in evidence
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16, np.complex64])
+def test_an_array_agrees_with_itself_as_with_a_copy_though_it_has_no_number_in_it(dtype: type) -> None:
+    holds = np.array([1.0, math.nan], dtype)
+    told = {str(check_agreement([VariableState("w", "weight", (holds, of))])) for of in (holds, holds.copy())}
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("kind", ["weight", "statistic", "slot:velocity"])
