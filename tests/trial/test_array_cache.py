@@ -6,6 +6,7 @@ import resource
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -17,14 +18,21 @@ def test_arrays_are_computed_once_for_a_key(tmp_path: Path) -> None:
     calls = []
 
     def compute() -> dict[str, np.ndarray]:
-        calls.append(1)
-        return {"a": np.arange(3), "b": np.ones((2, 2), dtype=np.float32)}
+        calls.append({"a": np.arange(3), "b": np.ones((2, 2), dtype=np.float32)})
+        return calls[-1]
 
     first = cached_arrays(str(tmp_path), "kind", b"key", compute)
     again = cached_arrays(str(tmp_path), "kind", b"key", compute)
     assert len(calls) == 1
+    assert first is calls[0], "who has computed them need not read them"
     assert again.keys() == first.keys()
     assert all(np.array_equal(again[name], first[name]) and again[name].dtype == first[name].dtype for name in first)
+
+
+def test_what_numpys_files_do_not_know_is_the_same_to_the_first_as_to_later_ones(tmp_path: Path) -> None:
+    made = {"a": np.ones(2, ml_dtypes.bfloat16)}
+    kinds = {str(cached_arrays(str(tmp_path), "kind", b"key", lambda: made)["a"].dtype) for _ in range(2)}
+    assert kinds == {"|V2"}
 
 
 def test_another_key_or_kind_is_computed_anew(tmp_path: Path) -> None:
