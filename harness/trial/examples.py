@@ -3,6 +3,7 @@
 NumPy alone, so that engines without TensorFlow train on the same numbers.
 """
 
+import functools
 import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -57,14 +58,18 @@ def sklearn_file(name: str, file: str) -> Path:
     return Path(found.origin).parent / "datasets" / file
 
 
+@functools.cache
 def handwritten_digits() -> "tuple[Array, Array]":
     """Images [1797, 8, 8, 1] uint8 over the whole range 0 to 255, labels [1797] int64; HarnessError without
-    scikit-learn, which carries them."""
+    scikit-learn, which carries them. Parsed once a process: the arrays are everybody's, and nobody's to change."""
     import numpy as np
 
     rows = np.loadtxt(sklearn_file("digits", "data/digits.csv.gz"), delimiter=",")
     images = rows[:, :-1].reshape(-1, 8, 8, 1)
-    return np.round(images * (255 / 16)).astype(np.uint8), rows[:, -1].astype(np.int64)
+    found = np.round(images * (255 / 16)).astype(np.uint8), rows[:, -1].astype(np.int64)
+    for array in found:
+        array.flags.writeable = False
+    return found
 
 
 def shifted(needed: int, inputs: "Array", labels: "Array") -> "tuple[Array, Array]":
