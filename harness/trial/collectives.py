@@ -56,9 +56,10 @@ class KnownBuffers:
         """Buffers of which no element is what it was, and which are as exact: a result that is kept is then wrong."""
         return replace(self, pattern=-self.pattern[::-1])
 
-    def sent(self) -> "list[Array]":
-        """What each replica sends, float32 of the shape [elements]."""
-        return [weight * self.pattern for weight in self.weights]
+    def sent(self, first: int = 0, count: int | None = None) -> "list[Array]":
+        """What each replica sends, float32 of the shape [elements]: all of them, or so many from `first` on."""
+        weights = self.weights[first:] if count is None else self.weights[first : first + count]
+        return [weight * self.pattern for weight in weights]
 
     def judge(self, received: "Sequence[Array]", first: int = 0) -> str | None:
         """None where what each replica of a process received, of which `first` is the first one's number, is right in
@@ -78,7 +79,7 @@ class KnownBuffers:
             case "all_gather":
                 return judge_copies(received, np.concatenate(self.sent()), first)
             case "broadcast":
-                return judge_copies(received, self.sent()[ROOT], first)
+                return judge_copies(received, self.weights[ROOT] * self.pattern, first)
         raise ValueError(f"nothing is known of what '{self.collective}' brings")
 
 
@@ -200,7 +201,7 @@ class CollectiveTrial(Attempt):
 
 def fill(sending: Sending, known: KnownBuffers) -> None:
     """Put known values into the buffers of this process's replicas."""
-    sending.fill(known.sent()[sending.first : sending.first + sending.cell.replicas])
+    sending.fill(known.sent(sending.first, sending.cell.replicas))
 
 
 def judged(sending: Sending, known: KnownBuffers, received: Any) -> str | None:

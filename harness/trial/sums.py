@@ -74,7 +74,7 @@ def judge_sums(
     for position, (received, pattern) in enumerate(zip(results, patterns, strict=True)):
         expected = whole * pattern
         for r, value in enumerate(received, first):
-            if not np.array_equal(value.astype(expected.dtype), expected):
+            if not np.array_equal(value.astype(expected.dtype, copy=False), expected):
                 where = f"tensor {position + 1} of {len(patterns)}, as replica {r} received it"
                 if value.shape != expected.shape:
                     return f"{where}: the shape is {list(value.shape)}, expected {list(expected.shape)}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.spec.collective import COLLECTIVES, CollectiveCell, CollectiveName
-from harness.trial.collectives import WARM_CALLS, WARM_S, KnownBuffers, judged, untimed_calls
+from harness.trial.collectives import WARM_CALLS, WARM_S, KnownBuffers, fill, judged, untimed_calls
 from harness.trial.sums import MOST_ELEMENTS
 
 SIZES = (24, 24 * 2**10)
@@ -84,6 +84,13 @@ def test_a_result_of_another_shape_is_wrong(collective: CollectiveName) -> None:
 def test_a_sum_without_the_last_replica_names_it() -> None:
     of = known("all_reduce")
     assert "the value of replica 2 is missing" in (of.judge([of.sent()[0] + of.sent()[1]] * 3) or "")
+
+
+def test_a_process_makes_what_its_own_replicas_send_and_no_more() -> None:
+    of = known("all_reduce", 4)
+    filled: list[Any] = []
+    fill(SimpleNamespace(first=1, cell=SimpleNamespace(replicas=2), fill=filled.extend), of)  # type: ignore[arg-type]
+    assert np.array_equal(filled, of.sent()[1:3])
 
 
 def test_shares_that_are_gathered_in_another_order_are_wrong() -> None:
