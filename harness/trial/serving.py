@@ -98,13 +98,25 @@ class ServingLoop:
 
     def _spawn(self, demand: Spawn, channel: int, stderr: int) -> None:
         zygote_pid = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._tell_unborn(demand, channel, stderr, error)
+            return
         if pid == 0:
             self._be_a_trial(zygote_pid, demand, channel, stderr)
         os.close(channel)
         self._logs[demand.number] = stderr, 0
         self._children[pid] = demand.number
         self._parent.send(Birth(number=demand.number, pid=pid))
+
+    def _tell_unborn(self, demand: Spawn, channel: int, stderr: int, error: OSError) -> None:
+        """End a trial for which the kernel has no process, or no memory: others go on, and its log says why."""
+        with contextlib.suppress(OSError):
+            os.write(stderr, f"OSError: no process could be forked: {error.strerror or error}\n".encode())
+        self._parent.send(Death(number=demand.number, status=1, left=[]))
+        for fd in (channel, stderr):
+            os.close(fd)
 
     def _be_a_trial(self, zygote_pid: int, demand: Spawn, channel: int, stderr: int) -> None:
         """Never returns: a trial leaves by os._exit, since a framework's own teardown takes seconds."""

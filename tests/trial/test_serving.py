@@ -1,0 +1,40 @@
+"""What becomes of a trial that a fork server cannot fork."""
+
+import errno
+import os
+import socket
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from harness.protocol.channel import Channel
+from harness.protocol.control import EVENTS, Death, Spawn
+from harness.trial.serving import ServingLoop
+from tests.run.process.zygotes import request
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_a_trial_that_cannot_be_forked_crashes_alone_and_its_log_says_why(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fork", refused)
+    engine: Any = None
+    ours, theirs = socket.socketpair()
+    channel, given = socket.socketpair()
+    with ours, theirs, channel:
+        serving = ServingLoop(theirs, engine)
+        with given, (tmp_path / "log").open("w") as log:
+            order = Spawn(number=7, request=request(0)).model_dump_json().encode() + b"\n"
+            socket.send_fds(ours, [order], [given.fileno(), log.fileno()])
+        assert serving._receive(), "it serves others"
+        line = Channel(ours).receive_line(0.0)
+        assert line is not None
+        assert EVENTS.validate_json(line) == Death(number=7, status=1, left=[])
+        assert channel.recv(1) == b"", "nobody has the other end"
+    assert (tmp_path / "log").read_text() == f"OSError: no process could be forked: {os.strerror(number)}\n"
+    for fd in (serving._wake_read, serving._wake_write):
+        os.close(fd)
