@@ -107,11 +107,12 @@ class TurnGroup:
                 if self._on_cards is not None:
                     self._on_cards.learn(len(self._live))
 
-    def _follow(self, trials: list[LiveTrial], take_in: Callable[[LiveTrial], bool]) -> None:
+    def _follow(self, trials: list[LiveTrial], take_in: Callable[[LiveTrial, bool], bool]) -> None:
         """Take in what has been reported; take those out of the list that are through or have ended."""
+        alone = len(trials) == 1
         for trial in _with_news(trials):
             try:
-                through = take_in(trial)
+                through = take_in(trial, alone)
             except Ended:
                 self._ended(trial)
                 through = True

@@ -104,13 +104,15 @@ class LiveTrial:
             pass
         self.take_pilot()
 
-    def set_up_step(self) -> bool:
-        """Take in one report of a trial being set up; True once it waits for its pilot."""
-        report = self._receive()
-        if report.set_up:
-            self._close_phase()
-            self._taking_turns = True
-        return bool(report.set_up)
+    def set_up_step(self, wait: bool = True) -> bool:
+        """Take in one report of a trial being set up; True once it waits for its pilot. Without `wait` there may be
+        none: what has arrived of one of its processes, or half a line, is no report yet."""
+        report = self._receive() if wait else self._received(0.0)
+        if report is None or not report.set_up:
+            return False
+        self._close_phase()
+        self._taking_turns = True
+        return True
 
     def take_pilot(self) -> None:
         """Let the trial find out how many steps a window has, while nobody else computes."""
@@ -158,9 +160,10 @@ class LiveTrial:
         self._tell(Turn(do="finish"))
         self.deadline = self._limit()
 
-    def finish_step(self) -> bool:
-        """Take in one report of a trial that finishes; Ended is raised by the last."""
-        self._receive()
+    def finish_step(self, wait: bool = True) -> bool:
+        """Take in one report of a trial that finishes, if there is one or where it is to `wait`; Ended is raised by the
+        last."""
+        self._received(SLICE_S if wait else 0.0)
         return False
 
     @property
@@ -216,16 +219,21 @@ class LiveTrial:
         return time.monotonic() + self.timeout_s * self.company
 
     def _receive(self) -> Report:
-        while True:
-            self.interrupts.check()  # each time: a trial with short windows never keeps the parent waiting
-            try:
-                line = self.child.channel.receive_line(max(0.0, min(SLICE_S, self.deadline - time.monotonic())))
-            except EOFError:
-                self._died()
-            if line is not None:
-                break
+        while (report := self._received(SLICE_S)) is None:
+            pass
+        return report
+
+    def _received(self, wait_s: float) -> Report | None:
+        """What it reports next, if it does within so long; Ended is raised of one that is gone or overdue."""
+        self.interrupts.check()  # each time: a trial with short windows never keeps the parent waiting
+        try:
+            line = self.child.channel.receive_line(max(0.0, min(wait_s, self.deadline - time.monotonic())))
+        except EOFError:
+            self._died()
+        if line is None:
             if time.monotonic() >= self.deadline and not self._makes_kernels():
                 self._hung()
+            return None
         report = self._take_in(line)
         if report.alive:
             self.deadline = max(self.deadline, self._limit())

@@ -132,6 +132,49 @@ def test_one_that_dies_while_it_is_set_up_does_not_hurt_the_one_beside_it(tmp_pa
     assert (dead.reason or "").startswith("ended by SIGSEGV during ")
 
 
+def test_what_is_no_whole_report_yet_keeps_nobody_from_hearing_the_others(tmp_path: Path) -> None:
+    started, begun, heard = threading.Event(), threading.Event(), threading.Event()
+
+    class Hearing(Quiet):
+        def phase(self, cell: Cell, phase: str) -> None:
+            if (cell, phase) == (CELLS[0], "start"):
+                started.set()
+            if (cell, phase) == (CELLS[1], "warmup"):
+                heard.set()
+
+    def say_half(actor: Actor) -> None:
+        started.wait(20)
+        actor.channel.connection.sendall(b'{"alive":')
+        begun.set()
+        if not heard.wait(20):
+            actor.end(1)
+        actor.channel.connection.sendall(b"true}\n")
+
+    def go_on_after_that(actor: Actor) -> None:
+        begun.wait(20)
+        actor.killed.wait(0.1)  # so that the parent looks at the half
+
+    def plays(request: Request) -> Play:
+        return Play("build", say_half if request.cell == CELLS[0] else go_on_after_that)
+
+    group = Group(tmp_path, plays, CELLS[:2], together=2, timeout_s=60.0)
+    group.turns._progress = Hearing()
+    group.run()
+    assert set(group.statuses().values()) == {"ok"}
+
+
+@pytest.mark.parametrize("at", ["first_step", "finish"])
+def test_one_that_says_half_a_line_and_no_more_is_ended_in_time_beside_another(tmp_path: Path, at: str) -> None:
+    def say_half_and_hang(actor: Actor) -> None:
+        actor.channel.connection.sendall(b'{"alive":')
+        actor.hang()
+
+    plays = of_cell(CELLS[1], Play(at, say_half_and_hang))
+    group = Group(tmp_path, plays, CELLS[:2], together=2, timeout_s=0.4)
+    group.run()
+    assert group.statuses() == {CELLS[0].cell_id: "ok", CELLS[1].cell_id: "timeout"}
+
+
 def test_one_that_hangs_is_ended_though_the_others_go_on_reporting(tmp_path: Path) -> None:
     group = Group(tmp_path, of_cell(CELLS[1], Play("first_step", Actor.hang)), CELLS[:3], together=3, timeout_s=0.4)
     group.run()
