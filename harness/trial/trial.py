@@ -61,7 +61,8 @@ class Trial(Attempt):
         self._enter("build")
         trainer = self._engine.trainer(self._request)
         self._initial = trainer.state()
-        self._state_bytes = sum(array.nbytes for variable in self._initial for array in variable.copies)
+        held = {id(array): array.nbytes for variable in self._initial for array in variable.copies}
+        self._state_bytes = sum(held.values())
         self._own = own_check(self._request.check)
         self._outcome.resources = trainer.resources
         self._enter("check")

@@ -22,7 +22,7 @@ from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
-from harness.trial.same_work.state import State, StateOrder
+from harness.trial.same_work.state import State, StateOrder, one_where_alike
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ class JaxTrainer(OnJaxRecovering):
         return self._layout.captured(self._state, self._copies)
 
     def _copies(self, kind: str, array: Any) -> "tuple[Array, ...]":
-        """Copied: a step overwrites what it is given."""
         import numpy as np
 
-        values = (np.array(shard.data) for shard in in_order(array))
-        return tuple(value[0] if kind == "statistic" and self._layout.own else value for value in values)
+        values = (np.asarray(shard.data) for shard in in_order(array))
+        own = kind == "statistic" and self._layout.own
+        return one_where_alike(value[0] if own else value for value in values)
 
     def updates(self) -> int:
         """As the step counts them."""

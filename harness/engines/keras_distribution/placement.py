@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import in_order, laid
+from harness.trial.same_work.state import one_where_alike
 
 if TYPE_CHECKING:
     from harness.protocol.state import Array
@@ -40,13 +41,13 @@ def laid_unasked() -> Iterator[None]:
 
 def copies(array: Any, rows: Sequence[DeviceRow], each: bool = True) -> "tuple[Array, ...]":
     """What is on each of this process's devices of an array that is whole there; else, and where it is not wanted of
-    `each` device, what each replica has, put together from its devices' parts. Copied: a step overwrites the array."""
+    `each` device, what each replica has, put together from its devices' parts."""
     import numpy as np
 
     shards = in_order(array)
     if each and array.is_fully_replicated:
-        return tuple(np.array(shard.data) for shard in shards)
-    return tuple(_whole(array, [shard for shard in shards if shard.device in row]) for row in rows)
+        return one_where_alike(np.asarray(shard.data) for shard in shards)
+    return one_where_alike(_whole(array, [shard for shard in shards if shard.device in row]) for row in rows)
 
 
 def _whole(array: Any, shards: Sequence[Any]) -> "Array":

@@ -1,6 +1,7 @@
 """What trainers of the same work are alike in: how they are proved, and what they are not asked."""
 
 import functools
+import hashlib
 import itertools
 import os
 from abc import ABC, abstractmethod
@@ -161,12 +162,19 @@ class SameWorkTrainer(ABC):
 
 def reference_key(request: Request, initial: Sequence[VariableState], batches: "Sequence[Batch]") -> bytes:
     """All that the reference of the first updates depends on: the whole cell, the seed, where each copy of the state
-    begins, and the examples. What else there is, such as versions, a run has once."""
-    arrays = [*(copy for state in initial for copy in state.copies), *(part for batch in batches for part in batch)]
+    begins, and the examples. What else there is, such as versions, a run has once.
+
+    An array that several replicas' copies are (`harness.trial.same_work.state.one_where_alike`) is read once.
+    """
+    own = [[0, *(r for r, copy in enumerate(state.copies) if copy is not state.copies[0])] for state in initial]
+    begins = (state.copies[r] for state, replicas in zip(initial, own, strict=True) for r in replicas)
+    arrays = [*begins, *(part for batch in batches for part in batch)]
     shapes = [(array.shape, str(array.dtype)) for array in arrays]
     kinds = [(state.name, state.kind, len(state.copies)) for state in initial]
-    told = repr((request.cell.cell_id, request.seed, kinds, shapes))
-    return told.encode() + b"".join(array.tobytes() for array in arrays)
+    found = hashlib.sha256(repr((request.cell.cell_id, request.seed, kinds, own, shapes)).encode())
+    for array in arrays:
+        found.update(array.tobytes())
+    return found.digest()
 
 
 class MeanLoss:

@@ -1,0 +1,38 @@
+"""What a proof holds of a state that lies on several devices."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from harness.trial.same_work.state import one_where_alike
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.int32, bool])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_what_devices_hold_alike_is_one_array_and_a_copy(dtype: type, shape: tuple[int, ...]) -> None:
+    on_devices = [np.ones(shape, dtype) for _ in range(3)]
+    on_devices[1][...] = 0
+    first, other, third = one_where_alike(on_devices)
+    assert first is third
+    for device in on_devices:
+        device[...] = 0
+    assert (first == 1).all()
+    assert not other.any()
+
+
+def test_what_is_no_number_in_both_is_alike_and_zeros_of_two_signs_are_not() -> None:
+    first, second, third = one_where_alike(np.array([math.nan, zero], np.float32) for zero in (0.0, 0.0, -0.0))
+    assert first is second
+    assert first is not third
+    assert np.signbit(third[1])
+
+
+def test_arrays_of_other_types_or_shapes_are_not_alike() -> None:
+    found = one_where_alike([np.zeros(2, np.float32), np.zeros(2, np.int32), np.zeros((1, 2), np.float32)])
+    assert [(array.dtype.name, array.shape) for array in found] == [
+        ("float32", (2,)),
+        ("int32", (2,)),
+        ("float32", (1, 2)),
+    ]
