@@ -117,12 +117,16 @@ class LiveRun(ABC, Generic[_Listener]):
         among = with_interpreters({*by_engine, *manifest.sweep.asked("engine")})
         pythons = {engine: python_for(manifest.sweep, among, engine) for engine in by_engine}
         with contextlib.ExitStack() as stack:
+            made = dict[str, Zygote]()
             for engine, cells in by_engine.items():
                 # Another interpreter must find this harness, and not our packages beside it.
                 python, path = pythons[engine], None if pythons[engine] is None else [Path.cwd()]
                 preloads = not must_import_in_trials(cells, engine)
-                one = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
-                zygotes[engine] = stack.enter_context(one)
+                made[engine] = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
+                if len(by_engine) > 1:  # they import side by side
+                    stack.callback(made[engine].close)
+                    made[engine].launch()
+            zygotes.update((engine, stack.enter_context(one)) for engine, one in made.items())
             versions = {name: packages_of(zygotes[name]) for name in by_engine}
             own = {name for name, python in pythons.items() if name == DEFAULT and python is None}  # whose are facts
             self._note_versions({name: found for name, found in versions.items() if name not in own})
