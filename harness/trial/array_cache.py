@@ -43,7 +43,7 @@ def cached_arrays(
 
 def _reads_alike(array: "np.ndarray[Any, Any]") -> bool:
     """Whether it is of a type that NumPy's files know: of any other later trials read bare bytes, and so does this."""
-    return array.dtype.kind != "V"
+    return bool(array.dtype.kind != "V")
 
 
 def _kept(place: Path, arrays: "Arrays") -> bool:

@@ -89,4 +89,5 @@ def _same_bits(one: "Array", other: "Array") -> bool:
 
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
-    return np.array_equal(*(np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (one, other)))
+    first, second = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (one, other))
+    return np.array_equal(first, second)
