@@ -165,8 +165,8 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
     for trial in records:
         by_cell[trial.cell_id].append(trial)
         cells.setdefault(trial.cell_id, trial.cell)
-    planned, pilot_blocks = planned_trials(manifest), pilot_blocks_of(manifest)
-    again = _run_again(manifest, records)
+    in_blocks, pilot_blocks = _planned_in_blocks(manifest), pilot_blocks_of(manifest)
+    planned, again = _over_blocks(in_blocks), _run_again(in_blocks, records)
     cores, found = manifest.facts.get("cpu.usable_cores"), trends_of(records)
     read = [
         read_cell(
@@ -204,16 +204,21 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
 
 def planned_trials(manifest: RunManifest) -> defaultdict[str, int]:
     """How many trials the sealed plans hold of each cell id."""
+    return _over_blocks(_planned_in_blocks(manifest))
+
+
+def _over_blocks(in_blocks: Counter[tuple[str, int]]) -> defaultdict[str, int]:
     planned: defaultdict[str, int] = defaultdict(int)
-    for (cell_id, _), count in _planned_in_blocks(manifest).items():
+    for (cell_id, _), count in in_blocks.items():
         planned[cell_id] += count
     return planned
 
 
 def _planned_in_blocks(manifest: RunManifest) -> Counter[tuple[str, int]]:
     """The same of each cell id and block."""
+    cell_of = manifest.what.cell_of  # what a run is about is looked up in all of its manifest
     return Counter(
-        (manifest.what.cell_of(member), block)
+        (cell_of(member), block)
         for plan in manifest.plans
         for block, groups in enumerate(plan.blocks, plan.first_block)
         for group in groups
@@ -221,10 +226,9 @@ def _planned_in_blocks(manifest: RunManifest) -> Counter[tuple[str, int]]:
     )
 
 
-def _run_again(manifest: RunManifest, trials: Iterable[TrialRecord]) -> Counter[str]:
+def _run_again(planned: Counter[tuple[str, int]], trials: Iterable[TrialRecord]) -> Counter[str]:
     """How many trials of each cell id there are beyond those that are planned of their blocks, of cells that the plans
     name: those of some kinds name something else."""
-    planned = _planned_in_blocks(manifest)
     beyond, named = Counter((trial.cell_id, trial.block) for trial in trials) - planned, {cell for cell, _ in planned}
     again: Counter[str] = Counter()
     for (cell_id, _), count in beyond.items():

@@ -175,9 +175,8 @@ def _windows(trials: Sequence[TrialRecord]) -> defaultdict[str, list[float]]:
         if trial.measured and trial.windows is not None:
             count = trial.windows.steps_per_window
             steps[trial.cell_id] += [count / second for second in trial.windows.seconds[trial.windows.measured_from :]]
-    return defaultdict(
-        list, {cell: [value / statistics.median(values) - 1 for value in values] for cell, values in steps.items()}
-    )
+    medians = {cell: statistics.median(values) for cell, values in steps.items() if values}
+    return defaultdict(list, {cell: [value / medians[cell] - 1 for value in values] for cell, values in steps.items()})
 
 
 def _span(deviations: Sequence[float]) -> float:

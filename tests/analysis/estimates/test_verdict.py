@@ -248,6 +248,13 @@ def test_benjamini_and_hochbergs_adjustment_is_the_worked_example() -> None:
     assert benjamini_hochberg([]) == []
 
 
+@pytest.mark.parametrize("of", [2, 3, 7, 40])
+def test_benjamini_and_hochbergs_adjustment_is_scipys_to_the_last_bit_with_ties_and_without(of: int) -> None:
+    for p_values in np.random.default_rng(of).random((50, of)) ** 4:
+        for given in (p_values, p_values.round(1)):
+            assert benjamini_hochberg(given.tolist()) == stats.false_discovery_control(given).tolist()
+
+
 @pytest.mark.parametrize(
     ("correction", "verdicts"),
     [("none", ["faster"] * 4), ("fdr", ["faster"] * 4), ("holm", ["faster", "undecided", "undecided", "faster"])],
