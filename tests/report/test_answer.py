@@ -222,6 +222,21 @@ def lost_but_one(cells: list[Cell]) -> Callable[[TrialRecord], TrialRecord]:
     return change
 
 
+def test_a_base_of_one_good_trial_beside_a_cell_of_several_is_not_said_to_be_one_trial_a_cell() -> None:
+    cells = [make_cell("none", device="gpu"), make_cell("mirrored", 2, device="gpu")]
+
+    def once(record: TrialRecord) -> TrialRecord:
+        return failed(record, "crashed", "died") if record.cell == cells[0] and record.block else record
+
+    made = make_run(cells, blocks=3, faults=False, change=once)
+    text, glance = "\n".join(answer_lines(summarise(*made))), "\n".join(brief_lines(summarise(*made)))
+    for told in (text, glance):
+        assert "one trial a cell" not in told
+        assert "cannot be known from too few good trials: " in told
+    assert text.startswith("Undecided: too few good trials cannot tell whether distributing pays.")
+    assert "With too few good trials nothing can be told apart: --trials 4 or more." in text
+
+
 def test_a_cell_of_one_good_trial_is_said_to_be_uncompared_and_not_to_be_equal() -> None:
     cells = [make_cell("none"), *(make_cell("mirrored", 2, batch) for batch in (32, 128, 512))]
     made = make_run(cells, drift=0.004, faults=False, change=lost_but_one(cells))

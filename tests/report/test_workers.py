@@ -72,6 +72,26 @@ def test_windows_alone_are_not_said_to_show_that_no_worker_is_slow() -> None:
     assert "windows show no more than the lag at their end" in picture.caption
 
 
+def test_a_worker_behind_in_one_block_and_ahead_in_the_other_is_not_said_to_be_within_two_per_cent() -> None:
+    cells = [make_cell("multi_worker_mirrored", 1, workers=2)]
+
+    def in_turns(trial: TrialRecord) -> TrialRecord:
+        """Worker 1 takes 30 % longer in 2 of 3 blocks, and a hundredth less in the other."""
+        assert trial.windows is not None
+        shares = (1.01, 1.0) if trial.block == 0 else (1 / 1.3, 1.0)
+        own = [[time * share for time in trial.windows.seconds] for share in shares]
+        return trial.model_copy(update={"windows": trial.windows.model_copy(update={"workers": own}), "cluster": None})
+
+    manifest, trials = make_run(cells, blocks=3, windows=5, faults=False, change=in_turns)
+    picture = workers_figure(summarise(manifest, trials).workloads[0], step_times(trials), "fig")
+    assert picture is not None
+    assert picture.data[1]["behind_fastest"] > 0.02
+    assert not any(row["straggles"] for row in picture.data)
+    assert (
+        "No worker is both more than 2 % behind at the end of its windows and last in most of them." in picture.caption
+    )
+
+
 def test_without_workers_there_is_no_figure_of_them() -> None:
     made = make_run()
     assert workers_figure(summarise(*made).workloads[0], step_times(made[1]), "fig") is None

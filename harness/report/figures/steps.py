@@ -92,7 +92,7 @@ def _how_late(worker: WorkerTimes) -> str:
 def _found(late: Sequence[str], alone: bool) -> str:
     """What the figure shows of stragglers, and what it cannot."""
     waits = "Workers in lock-step wait for one another within a step, so windows show no more than the lag at their end"
-    none = "No worker is more than 2 % behind at the end of its windows."
+    none = "No worker is both more than 2 % behind at the end of its windows and last in most of them."
     if alone:
         none = "No worker's own forward and backward are shown to take more than 2 % longer than the fastest's."
         waits += (

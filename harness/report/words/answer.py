@@ -17,6 +17,7 @@ from harness.report.words.headline import (
     default_words,
     engine_among,
     fastest_distributes,
+    few_words,
     headline_words,
     nothing_compared,
     varying,
@@ -292,7 +293,7 @@ def _verdict(work: WorkloadSummary) -> str:
             return f"Whether distributing pays is undecided: {best} {against}{_undecided(work, answer.speed_up)}"
         case _:
             more = f"use --trials {ENOUGH}"
-            return f"Whether distributing pays cannot be known from one trial a cell: {best} {against}; {more}."
+            return f"Whether distributing pays cannot be known from {few_words(work)}: {best} {against}; {more}."
 
 
 def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:

@@ -20,6 +20,7 @@ from harness.report.words.headline import (
     by_base,
     default_words,
     fastest_distributes,
+    few_words,
     headline_words,
     nothing_compared,
     throughput_words,
@@ -159,7 +160,7 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
             unsure = f", and {answer.unsure} of {answer.distributed} may not be slower" if is_slower(work) else ""
             return f"Whether distributing pays is undecided: {has}{size} {without_strategy(work)}{unsure}{more}."
         case _:
-            return f"Whether distributing pays cannot be known from one trial a cell: use --trials {ENOUGH}."
+            return f"Whether distributing pays cannot be known from {few_words(work)}: use --trials {ENOUGH}."
 
 
 def _ties(work: WorkloadSummary) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.analysis import WorkloadSummary
-from harness.report.words.headline import nothing_compared
+from harness.report.words.headline import few_words, nothing_compared
 from harness.report.words.text import described, listed, share, significant
 from harness.visible import plural, printable
 
@@ -90,7 +90,7 @@ def separation_words(work: WorkloadSummary, block_s: float | None) -> str:
     tied = rivals(work)
     known = [rival for rival in tied if rival.known]
     if tied and len(tied) - len(known) == len(work.ranking) - 1:
-        return f"With one trial a cell nothing can be told apart: --trials {ENOUGH} or more."
+        return f"With {few_words(work)} nothing can be told apart: --trials {ENOUGH} or more."
     return " ".join(filter(None, (_of_known(known, len(tied), block_s), uncompared_words(work))))
 
 
