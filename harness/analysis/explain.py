@@ -349,8 +349,12 @@ def _share(name: PartName, values: Sequence[float]) -> StepPart:
 
 def _staleness(trials: Sequence[TrialRecord]) -> Interval | None:
     """The mean over each trial's updates, of whole steps."""
-    counted = [trial.updates.staleness for trial in trials if trial.updates is not None and trial.updates.staleness]
-    means = [sum(passed * count for passed, count in found.items()) / sum(found.values()) for found in counted]
+    counted = [trial.updates.staleness for trial in trials if trial.updates is not None]
+    means = [
+        sum(passed * count for passed, count in found.items()) / updates
+        for found in counted
+        if (updates := sum(found.values()))
+    ]
     return _mean(means) if means else None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from harness.record.bounds import Duration, Natural, Positive, Utc
+from harness.record.bounds import SHORTEST_S, Duration, Natural, Positive, Utc
 from harness.record.kind import Kind, Undertaking
 from harness.record.model import RecordModel
 from harness.spec.cell import TrainingCell
@@ -69,6 +69,14 @@ class CheckpointCost(RecordModel):
     without_s: list[Duration]
     bytes: Natural
     """Size of one checkpoint on disk."""
+
+    @model_validator(mode="after")
+    def _windows_come_in_pairs(self) -> "CheckpointCost":
+        if not self.with_s or len(self.with_s) != len(self.without_s):
+            raise ValueError("expected as many windows with a checkpoint as without, and some")
+        if min(self.with_s + self.without_s) < SHORTEST_S:
+            raise ValueError("expected windows that took some time")
+        return self
 
 
 class Interruption(RecordModel):

@@ -52,6 +52,8 @@ def test_how_many_updates_of_others_come_between_is_a_mean_over_trials() -> None
     assert staleness is not None
     assert staleness.value == pytest.approx(70 / 90)
     assert explanations_of(explain_run())[0].staleness is None
+    nothing_counted = explain_run({**SERVED, "empty": 0.1, "alone": 0.5}, at_once=2, passed={0: 0})
+    assert explanations_of(nothing_counted)[0].staleness is None
 
 
 def test_a_worker_that_is_always_slow_is_known_by_what_it_computes_alone() -> None:

@@ -9,7 +9,15 @@ import pytest
 from harness.errors import StorageError
 from harness.record import RunStore, list_runs, schema
 from harness.record.fault_log import FaultLog, load_faults
-from harness.record.faults import FAULTS_NAME, Detection, FaultRecord, FaultsPlan, Interruption, PlannedFault
+from harness.record.faults import (
+    FAULTS_NAME,
+    CheckpointCost,
+    Detection,
+    FaultRecord,
+    FaultsPlan,
+    Interruption,
+    PlannedFault,
+)
 from harness.spec.faults import Faults
 from tests.record.examples import cell, manifest
 
@@ -70,6 +78,17 @@ def test_a_run_without_a_log_has_no_jobs_yet(folder: Path) -> None:
 def test_a_line_that_is_no_record_is_named_with_its_key(folder: Path) -> None:
     (folder / FAULTS_NAME).write_text(record().model_dump_json().replace('"recovered"', '"fine"') + "\n{}\n")
     with pytest.raises(StorageError, match=r"faults.jsonl:1: status: "):
+        load_faults(folder)
+
+
+@pytest.mark.parametrize(("with_s", "without_s"), [([], []), ([1.0], []), ([1.0], [1.0, 1.0]), ([1.0], [0.0])])
+def test_windows_that_no_cost_of_a_checkpoint_follows_from_are_named(
+    folder: Path, with_s: list[float], without_s: list[float]
+) -> None:
+    cost = CheckpointCost(steps_per_window=20, with_s=[1.0], without_s=[1.0], bytes=8)
+    broken = cost.model_copy(update={"with_s": with_s, "without_s": without_s})
+    (folder / FAULTS_NAME).write_text(record().model_copy(update={"cost": broken}).model_dump_json() + "\n")
+    with pytest.raises(StorageError, match=r"faults.jsonl:1: cost: expected .*windows"):
         load_faults(folder)
 
 
