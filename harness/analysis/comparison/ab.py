@@ -46,7 +46,7 @@ def comparison_of_ab(
         *remarks.on_windows(standing, margins),
         *_on_margins(margins, planned),
         *remarks.on_validation(validation, margins, unpaired=False),
-        *remarks.on_rows([row], one_cell=False),
+        *remarks.on_rows([row], one_cell=False, alone=True),
     ]
     return Comparison(
         kind="ab",

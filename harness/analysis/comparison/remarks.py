@@ -76,13 +76,15 @@ def on_times(a: RunManifest, b: RunManifest, changes: Sequence[Change], drift_kn
     return remarks
 
 
-def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
-    """Lost and unproved trials, trends within trials, and what really ran. `one_cell`: both sides ask for the same."""
+def on_rows(rows: Sequence[Row], one_cell: bool, alone: bool = False) -> list[str]:
+    """Lost and unproved trials, trends within trials, and what really ran. `one_cell`: both sides ask for the same;
+    `alone`: they took turns with each other and with no other cell."""
     valid = [row for row in rows if row.a.measured is not None and row.b.measured is not None]
     sides = {(side, cell.cell_id): cell for row in valid for side, cell in (("A", row.a), ("B", row.b))}
     many = len({cell_id for _, cell_id in sides}) > 1
-    # of two that take turns each is relative to the other: one sentence says it of both
-    mirrored = len(valid) == 1 and all(cell.measured and cell.measured.trend for cell in sides.values())
+    # each is relative to what it took turns with: where that is the other side, one sentence says it of both
+    mirrored = alone and all(cell.measured and cell.measured.trend for cell in sides.values())
+    against = "the other's" if alone else "those of the trials that took turns with it"
     lost = []
     for (side, _), cell in sides.items():
         name = f"{side}'s {cell.cell.label}" if many else side
@@ -95,7 +97,7 @@ def on_rows(rows: Sequence[Row], one_cell: bool) -> list[str]:
             lost.append(f"{name}: {failed} of {cell.trials} trials did not end well ({ended}); the rest is compared.")
         if cell.measured is not None and cell.measured.trend is not None and not (mirrored and side == "B"):
             lost.append(
-                f"{name}: {trend_words(cell.measured.trend)} in the course of a trial, relative to the other's. "
+                f"{name}: {trend_words(cell.measured.trend)} in the course of a trial, relative to {against}. "
                 "If that is warm-up, --max-warmup should be larger."
             )
     ran = (text for row in valid for text in (*_on_programs(row, one_cell), *_on_arithmetic(row), *_on_clocks(row)))

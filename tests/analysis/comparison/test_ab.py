@@ -17,7 +17,7 @@ from harness.record import Run, TrialRecord
 from harness.record.manifest import PlanRecord
 from harness.report.comparison.words import headline
 from tests.comparisons import MIRRORED, ab_run, sweep_run, validation
-from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved
+from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved, warming
 
 NOISE = tuple(float(value) for value in np.random.default_rng(7).normal(0.0, 0.004, 12))
 
@@ -317,3 +317,12 @@ def test_an_older_plan_without_looks_has_no_verdict_before_it_is_complete(status
     assert comparison_of_ab(older).verdict == "slower"
     assert comparison_of_ab(stopped).verdict == "undecided"
     assert "no verdict before its plan is complete" in (comparison_of_ab(stopped).rows[0].verdicts.wall.reason or "")
+
+
+def test_a_trend_of_one_side_is_the_others_too_and_told_once() -> None:
+    run = ab_run(slower_by(0.0))
+    warms = [warming(trial) if trial.side == "b" else trial for trial in run.trials]
+    trends = [text for text in comparison_of_ab(replace(run, trials=warms)).remarks if "course of a trial" in text]
+    [told] = trends
+    assert told.startswith("A: windows become ")
+    assert "longer in the course of a trial, relative to the other's" in told

@@ -22,7 +22,7 @@ from harness.report.comparison.words import row_notes
 from harness.spec.work import OwnStepCell
 from tests.comparisons import MIRRORED, ab_run, pair_of_runs, sweep_run, validation
 from tests.faulted import write_example
-from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved
+from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved, warming
 from tests.validations import Arm, Round, validation_run
 
 MARGINS = Margins()
@@ -367,3 +367,15 @@ def test_sides_whose_gpus_computed_float32_otherwise_differ_in_their_arithmetic(
     named = [remark for remark in compare_runs(one, other, MARGINS).remarks if "arithmetic" in remark]
     assert len(named) == (2 if said else 0)
     assert all(said in remark for remark in named)
+
+
+def test_a_trend_is_told_of_the_run_that_has_it_and_of_both_where_both_have_one() -> None:
+    def warms(record: TrialRecord) -> TrialRecord:
+        return warming(record) if record.cell == MIRRORED else record
+
+    # one cell in common; what MIRRORED takes turns with differs
+    a = sweep_run("run-a", [MIRRORED, make_cell(), OPS[1]], change=warms)
+    b = sweep_run("run-b", [MIRRORED, make_cell(batch_size=64), OPS[3]], seed=2, change=warms)
+    trends = [remark for remark in compare_runs(a, b, MARGINS).remarks if "in the course of a trial" in remark]
+    assert [remark[:2] for remark in trends] == ["A:", "B:"]
+    assert all("shorter in the course of a trial, relative to those of the trials that took" in text for text in trends)
