@@ -21,7 +21,7 @@ from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
 from harness.spec.bases import base_of
 from harness.spec.cell import TrainingCell
-from harness.spec.grouping import lies_on_curve
+from harness.spec.grouping import lies_in_family_on_curve
 from harness.spec.work import Cell
 
 BaseKind = Literal["no_strategy", "own"]
@@ -90,7 +90,7 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
     """
     if not isinstance(cell, TrainingCell):
         return None
-    candidates = [other for other in family if other.measured is not None and lies_on_curve(other.cell, cell)]
+    candidates = [other for other in family if other.measured is not None and lies_in_family_on_curve(other.cell, cell)]
 
     def smallest(other: CellTrials) -> tuple[int, bool, int]:
         shape = other.cell.shape

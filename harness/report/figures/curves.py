@@ -30,7 +30,7 @@ from harness.report.words.text import described, listed, share_of, shortened, si
 from harness.spec.axes import TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.cell import TrainingCell
-from harness.spec.grouping import SIZE, family, lies_on_curve, own_curve
+from harness.spec.grouping import SIZE, family, lies_in_family_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of
 
@@ -217,14 +217,14 @@ def _leads(family: Sequence[_Valued]) -> list[TrainingCell]:
     """One cell for each curve: an op has its own, and serves for one replica only where nothing else does."""
     found: dict[tuple[object, ...], TrainingCell] = {}
     for cell in sorted((cell for cell, _ in family), key=lambda cell: cell.devices_in_sync == 1):
-        if cell.devices_in_sync > 1 or not any(lies_on_curve(cell, lead) for lead in found.values()):
+        if cell.devices_in_sync > 1 or not any(lies_in_family_on_curve(cell, lead) for lead in found.values()):
             found.setdefault(own_curve(cell), cell)
     return list(found.values())
 
 
 def _of_lead(lead: TrainingCell, family: Sequence[_Valued], told: Collection[str]) -> Iterator[Curve]:
     """The curve of `lead`; several, by replicas a worker, where workers × replicas make one count in two ways."""
-    members = [(cell, interval) for cell, interval in family if lies_on_curve(cell, lead)]
+    members = [(cell, interval) for cell, interval in family if lies_in_family_on_curve(cell, lead)]
     shapes = dict.fromkeys(cell.replicas for cell, _ in members if cell.devices_in_sync > 1)
     if len({cell.devices_in_sync for cell, _ in members}) == len(members) or len(shapes) < 2:
         yield _joined(curve_label(lead, told), members)
