@@ -96,6 +96,7 @@ class CellRate:
 def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord | None, launcher: str = "local") -> list[CellRate]:
     """Of the measured cells whose operations and bytes were counted; processes that `launcher` started elsewhere have
     another machine's limits, and get no roof, nor do those of a machine without any."""
+    best = None if limits is None or launcher != "local" else _best_of(limits)
     found = []
     for cell in cells:
         executed, measured = cell.trials.executed, cell.measured
@@ -103,7 +104,7 @@ def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord | None, launch
             continue
         step, flops = measured.step_time_s, executed.flops_per_step
         ends = (flops / step.high, flops / step.low) if step.low and step.high else (None, None)
-        roof = _roof(cell, limits) if limits is not None and launcher == "local" else None
+        roof = None if best is None else _roof(cell, best)
         found.append(CellRate(cell, Interval(flops / step.value, *ends), flops / executed.bytes_per_step, roof))
     return found
 
@@ -126,7 +127,7 @@ def _number(trials: CellTrials) -> str:
     )
 
 
-def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
+def _roof(cell: CellSummary, best: "BestSeen") -> Roof | None:
     """Of so many processors as the cell keeps busy.
 
     On the processor: of so many threads where these were measured, or of fewer where these came to more. Between one
@@ -136,13 +137,13 @@ def _roof(cell: CellSummary, limits: LimitsRecord) -> Roof | None:
     busy = min(trials.cell.replicas_in_sync, trials.physical_devices)
     number = _number(trials)
     if trials.device.on_processors:
-        most = max((limit.threads for limit in limits.limits), default=1)
+        most = max((count for *_, count in best), default=1)
         threads = min(most, busy * (trials.resources.intra_op_threads or most))
         place = plural(threads, "thread")
-        compute, memory = (_of_threads(limits, kind, threads, most) for kind in _kinds(number))
+        compute, memory = (_of_threads(best, kind, threads, most) for kind in _kinds(number))
     else:
         place = plural(busy, "GPU")
-        compute, memory = (busy * (_best(limits, kind, 0) or 0.0) for kind in _kinds(number))
+        compute, memory = (busy * (best.get((*kind, 0)) or 0.0) for kind in _kinds(number))
     return Roof(place, number, compute, memory) if compute and memory else None
 
 
@@ -187,22 +188,23 @@ def _of_bus(cell: Cell) -> float | None:
 
 KindOfLimit = tuple[str, str]
 """(quantity, type of number) of a limit."""
+BestSeen = Mapping[tuple[str, str, int], float | None]
+"""The best that was seen of each quantity, type of number and number of threads; 0 threads are a GPU's."""
 
 
 def _kinds(number: str) -> tuple[KindOfLimit, KindOfLimit]:
     return ("products", number), ("memory", "float64")
 
 
-def _of_threads(limits: LimitsRecord, kind: KindOfLimit, threads: int, most: int) -> float | None:
+def _of_threads(every: BestSeen, kind: KindOfLimit, threads: int, most: int) -> float | None:
     """What fewer threads came to, so many can: the others may rest."""
-    best = {count: found for count in range(1, most + 1) if (found := _best(limits, kind, count))}
+    best = {count: found for count in range(1, most + 1) if (found := every.get((*kind, count)))}
     if threads not in best and not {1, most} <= best.keys():
         return None
     between = 0.0 if threads in best else min(threads * best[1], max(best.values()))
     return max(between, *(found for count, found in best.items() if count <= threads))
 
 
-def _best(limits: LimitsRecord, kind: KindOfLimit, threads: int) -> float | None:
-    """The best that was seen; 0 threads are a GPU's."""
-    same = (one.best for one in limits.limits if (one.quantity, one.type, one.threads) == (*kind, threads))
-    return next(same, None)
+def _best_of(limits: LimitsRecord) -> BestSeen:
+    """Of what stands there twice the first."""
+    return {(one.quantity, one.type, one.threads): one.best for one in reversed(limits.limits)}

@@ -5,13 +5,14 @@ Cells are measured one at a time, so that what a cell's figures are does not dep
 selected with it, and block after block, so that a minute of a busy machine does not hit one cell alone.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.analysis.comparison.result import Comparison
 from harness.analysis.comparison.runs import COMPARED, compare_runs
-from harness.analysis.comparison.sides import side_cells
+from harness.analysis.comparison.sides import SideCell, side_cells
 from harness.environment import other_machine
 from harness.errors import HarnessError, Interrupted, UsageError, nearest
 from harness.pytest_plugin.marks import GateCell
@@ -102,8 +103,9 @@ def against_baseline(
 ) -> dict[str, GateResult]:
     """Each cell measured and compared with its newest run in the baseline. Raises Interrupted."""
     found, results = {}, {}
+    kept = [(run, functools.cache(functools.partial(side_cells, run))) for run in base.runs]
     for cell in cells:
-        match = _base_of(cell, base.runs)
+        match = _base_of(cell, kept)
         if isinstance(match, Run):
             found[cell.key] = match
         else:
@@ -121,11 +123,12 @@ def _timed(rules: GateRules) -> dict[str, int]:
     return {"trials": rules.most, "max_trials": rules.most}
 
 
-def _base_of(cell: GateCell, base: Sequence[Run]) -> Run | str:
-    """The newest run that measured the cell in the same way, or why there is none."""
+def _base_of(cell: GateCell, base: Iterable[tuple[Run, Callable[[], Mapping[str, SideCell]]]]) -> Run | str:
+    """The newest run that measured the cell in the same way, or why there is none; each run with what reads its
+    cells."""
     other: list[str] = []
-    for run in base:
-        side = side_cells(run).get(cell.cell.cell_id)
+    for run, sides_of in base:
+        side = sides_of().get(cell.cell.cell_id)
         if side is None or side.trials.measured is None:  # of one that failed there is nothing to be slower than
             continue
         pairs = {key: (getattr(run.manifest.sweep, key), getattr(cell.sweep, key)) for key in _MUST_AGREE}

@@ -97,7 +97,8 @@ def history(runs: Iterable[Run], cells: Sequence[str] = ()) -> tuple[Series, ...
     """
     seen = sorted((_seen(run) for run in runs if _counts(run)), key=lambda item: item.manifest.created_utc)
     found: dict[tuple[str, str, Measure], Cell] = {}
-    wanted = _wanted([cell for item in seen for cell in item.manifest.cells], cells)
+    every = {cell.cell_id: cell for item in seen for cell in item.manifest.cells}
+    wanted = _wanted(list(every.values()), cells)
     for item in seen:
         for cell in item.manifest.cells:
             if cell.cell_id in wanted:

@@ -21,7 +21,7 @@ from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.export.base import Exporter, alone_in, write_folder
+from harness.report.export.base import Exporter, alone_in, by_cell, write_folder
 from harness.report.words.names import slug, told_apart
 from harness.report.words.text import IN_THESE_MINUTES
 
@@ -108,7 +108,7 @@ def _files(run: Run, commit: str, target: Path) -> dict[str, bytes]:
 
 
 def _results(run: Run, cells: Sequence[CellSummary], commit: str, machine: str, environment: str) -> dict[str, Any]:
-    facts = run.manifest.facts
+    facts, own = run.manifest.facts, by_cell(run.trials)
     requirements = {name: str(facts.get(f"package.{name}") or "") for name in ("tensorflow", "keras", "numpy")}
     python = _python(facts)
     return {
@@ -120,16 +120,15 @@ def _results(run: Run, cells: Sequence[CellSummary], commit: str, machine: str, 
         "requirements": requirements,
         "env_vars": {},
         "result_columns": list(_COLUMNS),
-        "results": {name: row for cell in _named(cells) for name, row in _rows(cell, run.trials).items()},
+        "results": {name: row for cell in _named(cells) for name, row in _rows(cell, own[cell.cell.cell_id]).items()},
         "durations": {},
         "version": RESULTS_VERSION,
     }
 
 
-def _rows(named: _Named, trials: Sequence[TrialRecord]) -> dict[str, list[Any]]:
-    """The cell's two benchmarks, each by `_COLUMNS`. A result that is unproved cannot be marked here, so it is n/a."""
+def _rows(named: _Named, own: Sequence[TrialRecord]) -> dict[str, list[Any]]:
+    """The two benchmarks of a cell, whose trials are `own`, each by `_COLUMNS`. What is unproved is n/a."""
     cell = named.cell
-    own = [trial for trial in trials if trial.cell_id == cell.cell_id]
     ok = [trial for trial in own if trial.status == "ok" and cell.trials.status == "ok"]
     missing = NOT_APPLICABLE if cell.trials.status in ("unproved", "unsupported", "missing") else None
     started = _milliseconds(own[0].started_utc) if own else None

@@ -17,7 +17,7 @@ from harness.environment import Fact
 from harness.errors import HarnessError
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from harness.report.export.base import Exporter, deliver, measured_cells
+from harness.report.export.base import Exporter, by_cell, deliver, measured_cells
 from harness.report.export.rows import cell_row
 from harness.report.values import plain
 from harness.report.words.names import names_of
@@ -39,7 +39,7 @@ class _PytestBenchmark:
         cells = measured_cells(summary, self.name)
         every = [cell.trials.cell for cell in summary.cells]
         name_of = dict(zip((cell.cell_id for cell in every), names_of(every), strict=True))
-        facts = run.manifest.facts
+        facts, own = run.manifest.facts, by_cell(run.trials)
         commit, _, mark = str(facts.get("git.revision") or "").partition("-")
         document = {
             "machine_info": _machine(facts),
@@ -51,29 +51,29 @@ class _PytestBenchmark:
                 "project": "harness",
                 "branch": None,
             },
-            "benchmarks": [_benchmark(cell, name_of[cell.cell_id], run) for cell in cells],
+            "benchmarks": [_benchmark(cell, name_of[cell.cell_id], run, own[cell.cell_id]) for cell in cells],
             "datetime": run.manifest.created_utc,
             "version": importlib.metadata.version("pytest-benchmark"),
         }
         return deliver(json_without_commands(json.dumps(plain(document), indent=1, allow_nan=False)) + "\n", target)
 
 
-def rounds_of(trials: Sequence[TrialRecord], cell_id: str) -> list[float]:
-    """Seconds a step of every measured window of a cell's good trials, in order; none is dropped."""
+def rounds_of(trials: Sequence[TrialRecord]) -> list[float]:
+    """Seconds a step of every measured window of the good ones among a cell's trials, in order; none is dropped."""
     return [
         seconds / trial.windows.steps_per_window
         for trial in trials
-        if trial.cell_id == cell_id and trial.measured and trial.windows is not None
+        if trial.measured and trial.windows is not None
         for seconds in trial.windows.seconds[trial.windows.measured_from :]
     ]
 
 
-def _benchmark(cell: CellSummary, name: str, run: Run) -> dict[str, Any]:
+def _benchmark(cell: CellSummary, name: str, run: Run, trials: Sequence[TrialRecord]) -> dict[str, Any]:
     from pytest_benchmark import stats as theirs  # so that the statistics are theirs in every version
 
     make: Any = theirs.Stats
     stats = make()
-    for seconds in rounds_of(run.trials, cell.cell_id):
+    for seconds in rounds_of(trials):
         stats.update(seconds)
     if not stats.data:
         raise HarnessError(f"{cell.label}: an ok cell without a measured window: the record was edited")

@@ -2,7 +2,8 @@
 
 import contextlib
 import errno
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from harness.files import folder_held, no_folder
 from harness.record.files import OF_KERNEL, is_setting, replace_file
 from harness.record.own_files import is_own_file
 from harness.record.reading import Run
+from harness.record.trial import TrialRecord
 
 PATIENCE_S = 10.0
 """How long another export to one folder is waited for."""
@@ -45,6 +47,14 @@ def measured_cells(summary: RunSummary, name: str) -> list[CellSummary]:
     if not cells:
         raise HarnessError(f"format {name}: no cell of {summary.run_id} has a throughput; --format csv says why")
     return cells
+
+
+def by_cell(trials: Iterable[TrialRecord]) -> defaultdict[str, list[TrialRecord]]:
+    """The trials of each cell by its id, in order."""
+    found: defaultdict[str, list[TrialRecord]] = defaultdict(list)
+    for trial in trials:
+        found[trial.cell_id].append(trial)
+    return found
 
 
 def write_folder(target: Path, files: Mapping[str, bytes]) -> None:
