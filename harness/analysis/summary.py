@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from harness.analysis.cells import CellTrials, Measured, marked, read_cell
 from harness.analysis.estimates.intervals import Interval, cell_estimate, log_ratio, pooled_deviation
@@ -40,7 +41,7 @@ class CellSummary:
         """The cell's identity."""
         return self.trials.cell_id
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The cell's short name, with a mark where it is unproved."""
         return marked(f"{self.trials.cell.label} {self.trials.engine_told}".rstrip(), self.trials)

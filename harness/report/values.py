@@ -45,6 +45,8 @@ def ends(place: str) -> Callable[[Any], tuple[float, float] | None]:
 
 def plain(value: Any) -> Any:
     """`value` as JSON has it: a number that JSON lacks is None, a cell its id, label and any strategy."""
+    if value is None or type(value) in (str, int, bool):  # most of a document, and none of what is looked for below
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Cell):
