@@ -33,8 +33,9 @@ from harness.trial.engines import DEFAULT, engine_of
 from tests.preloading import WRITING, ZYGOTE
 
 ROOT = Path(__file__).parents[1]
-READ_BY_IMPORTS = ("TF_", "KERAS_", "JAX_", "TORCH_", "XLA_", "CUDA_", "OMP_", "MKL_", "MALLOC_", "PYTHON", "HOROVOD_")
-"""Variables that begin so may make an import another one."""
+OF_FRAMEWORKS = ("TF_", "KERAS_", "JAX_", "TORCH_", "HOROVOD_")
+READ_BY_IMPORTS = (*OF_FRAMEWORKS, "XLA_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "MALLOC_", "PYTHON")
+"""Variables that begin so may make an import another one, or what is computed."""
 FORKED = ("horovod", "jax", "keras_distribution", "torch")
 """Engines beside TensorFlow whose zygotes are known to work as forks."""
 ON_JAX, COMPILED = ("jax", "keras_distribution"), "compiled"
@@ -42,6 +43,8 @@ ON_JAX, COMPILED = ("jax", "keras_distribution"), "compiled"
 FOUND_AGAIN = {"JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none"}
 """Else what JAX has compiled is found only from a folder of the same name: it also keeps what XLA tries out on GPUs
 there, and counts that path to what it has compiled with."""
+TEMPORARY = tempfile.gettempdir()
+"""Whatever a test makes of it later."""
 PR_SET_CHILD_SUBREAPER = 36
 ROOMY = 6 * 2**30
 """Free bytes of memory beside which another preloaded process takes nothing from a test."""
@@ -126,7 +129,7 @@ class Preloaded:
 def _folder(_: str) -> str:
     """The folder of what trials have compiled, or were held against: those of the next run find it, as trials of one
     run do."""
-    folder = tempfile.TemporaryDirectory()
+    folder = tempfile.TemporaryDirectory(dir=TEMPORARY)
     atexit.register(folder.cleanup)
     return folder.name
 

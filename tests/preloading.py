@@ -101,15 +101,15 @@ def _be_a_zygote(control: int, parent: int, engine: str, loaded: Loaded, referen
 
 
 def _keep_references(folder: str) -> None:
-    """What trials of an earlier run were held against those of this one are, too, as all of one run are: of the house's
-    own models, whose code is the same."""
+    """What trials of an earlier run were held against those of this one are, too, as all of one run are: where nothing
+    that a cell names is code of a user's own, which may be another."""
     from harness.engines.tensorflow import trainer
     from harness.engines.tensorflow.reference import run_reference
     from harness.engines.tensorflow.training import Training
 
     def kept(training: Training, initial: Sequence[VariableState]) -> Reference:
         small = sum(state.copies[0].nbytes for state in initial) <= SMALL
-        if small and training.request.scratch and training.workload.input_shape is not None:
+        if small and training.request.scratch and not training.cell.own_code:
             request = training.request.model_copy(update={"scratch": folder})
             training = dataclasses.replace(training, request=request)
         return run_reference(training, initial)

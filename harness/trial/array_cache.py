@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, np.ndarray[Any, Any]]
 
+OF_A_LIBRARY = 2
+"""`numpy.dtype.isbuiltin` of a type that a library has added, such as bfloat16."""
+
 
 def cached_arrays(
     folder: str, kind: str, key: bytes, compute: "Callable[[], Arrays]", others_limit_s: float = 0.0
@@ -43,7 +46,7 @@ def cached_arrays(
 
 def _reads_alike(array: "np.ndarray[Any, Any]") -> bool:
     """Whether it is of a type that NumPy's files know: of any other later trials read bare bytes, and so does this."""
-    return bool(array.dtype.kind != "V")
+    return bool(array.dtype.isbuiltin != OF_A_LIBRARY)
 
 
 def _kept(place: Path, arrays: "Arrays") -> bool:

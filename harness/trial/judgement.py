@@ -45,8 +45,6 @@ is dead or saturated for a whole batch a gradient is exactly 0, of which another
 and Adam moves by that as far as by any other."""
 NOISE_FACTOR = 10
 """How many times the noise that the perturbed references show is allowed on top."""
-EQUALS_ITSELF = "biuf"
-"""Kinds of NumPy's types of which an array is taken to agree with itself, whatever it holds."""
 
 
 @dataclass(frozen=True)
@@ -326,11 +324,11 @@ def _difference(state: Sequence[VariableState]) -> str | None:
 
     for variable in state:
         first = variable.copies[0]
-        same_object = first.dtype.kind in EQUALS_ITSELF
+        floats = bool(np.issubdtype(first.dtype, np.floating))
+        agrees_with_itself = floats or first.dtype.kind in "biu"  # whatever it holds
         for r, copy in enumerate(variable.copies[1:], start=1):
-            if same_object and copy is first:
+            if agrees_with_itself and copy is first:
                 continue
-            floats = bool(np.issubdtype(first.dtype, np.floating))
             if not (np.array_equal(first, copy) or np.array_equal(first, copy, equal_nan=floats)):
                 different = int(np.sum(first != copy))
                 wide = np.complex128 if np.iscomplexobj(first) else np.float64

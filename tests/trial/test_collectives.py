@@ -91,6 +91,7 @@ def test_a_process_makes_what_its_own_replicas_send_and_no_more() -> None:
     filled: list[Any] = []
     fill(SimpleNamespace(first=1, cell=SimpleNamespace(replicas=2), fill=filled.extend), of)  # type: ignore[arg-type]
     assert np.array_equal(filled, of.sent()[1:3])
+    assert len(of.sent(1, 2)) == 2
 
 
 def test_shares_that_are_gathered_in_another_order_are_wrong() -> None:

@@ -24,7 +24,6 @@ from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Executed, Resources
 from harness.spec.collective import CollectiveCell
-from harness.trial.array_cache import cached_arrays
 from harness.trial.collectives import Sending, collective_of
 
 if TYPE_CHECKING:
@@ -124,6 +123,7 @@ def replica_buffers(request: Request) -> ReplicaBuffers:
     devices = device_kinds()[cell.device].set_up(request)
     kind = strategies()[cell.strategy]
     strategy = kind.build(cell, devices, build_op(cell))
+    shapes = _shapes_of(cell)  # not in the scope, where the workers would send each other the model's weights
     with strategy.scope():
         variables = [
             tf.Variable(
@@ -132,7 +132,7 @@ def replica_buffers(request: Request) -> ReplicaBuffers:
                 synchronization=tf.VariableSynchronization.ON_READ,
                 aggregation=tf.VariableAggregation.SUM,
             )
-            for shape in _shapes_of(cell, request.scratch)
+            for shape in shapes
         ]
     program = STEPS[cell.collective](strategy, variables)
     first = 0 if request.member is None else request.member.index * cell.replicas
@@ -140,25 +140,14 @@ def replica_buffers(request: Request) -> ReplicaBuffers:
     return ReplicaBuffers(request, cell, devices, strategy, variables, program, kind.agree(strategy), first)
 
 
-def _shapes_of(cell: CollectiveCell, scratch: str) -> list[tuple[int, ...]]:
+def _shapes_of(cell: CollectiveCell) -> list[tuple[int, ...]]:
     """Of the tensors of a buffer. Unsupported for a model that has other gradients than when the cell was planned."""
     if not cell.gradients:
         return [(cell.elements,)]
-    shapes = _gradient_shapes(cell.gradients, scratch)
+    shapes = gradient_shapes(cell.gradients)
     if (elements := sum(map(math.prod, shapes))) != cell.elements:
         raise Unsupported(f"model: '{cell.gradients}' has {elements:,} gradients here, and the cell {cell.elements:,}")
     return shapes
-
-
-def _gradient_shapes(model: str, scratch: str) -> list[tuple[int, ...]]:
-    """As `gradient_shapes`; the first trial of a run builds the model, which else lay in every process's memory."""
-    import numpy as np
-
-    def compute() -> "dict[str, Array]":
-        return {str(number): np.array(shape, np.int64) for number, shape in enumerate(gradient_shapes(model))}
-
-    kept = cached_arrays(scratch, "gradients", model.encode(), compute)
-    return [tuple(kept[str(number)].tolist()) for number in range(len(kept))]
 
 
 def _in_one(tensors: Sequence[Any]) -> "Array":

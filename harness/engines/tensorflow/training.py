@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -255,13 +256,17 @@ def build_model(
     """The model and its optimizer, variables made under `strategy` (or under none). Weights are drawn from `seed`, and
     those of a model that other engines train too as they draw them, unless they need not be `alike`: they are set.
 
-    Nothing is seeded then for a model by name, which has no more to draw: TensorFlow forgets every program that it has
-    compiled when it is seeded, and the step would be compiled once more (ResNets and the like take seconds).
+    TensorFlow is not seeded then for a model by name, which draws no more from it: it forgets every program that it has
+    compiled when it is, and the step would be compiled once more (ResNets and the like take seconds).
     """
     import keras
+    import numpy as np
 
     if alike or workload.input_shape is None:
         keras.utils.set_random_seed(seed)
+    else:  # of these a model may draw what is no weight
+        random.seed(seed)
+        np.random.seed(seed)
     with strategy.scope() if strategy is not None else contextlib.nullcontext():
         model = workload.build(workload.input_shape or (), classes)
         if alike:

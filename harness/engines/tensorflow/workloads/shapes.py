@@ -10,7 +10,8 @@ from harness.errors import Unsupported, UsageError
 if TYPE_CHECKING:
     import keras
 
-_KNOWN: "weakref.WeakKeyDictionary[keras.Model, tuple[OpenShapes, OpenShapes]]" = weakref.WeakKeyDictionary()
+_KNOWN: dict[int, tuple[OpenShapes, OpenShapes]] = {}
+"""By the model's id, as long as it lives: one of the user's own may say that it equals another, or have no hash."""
 
 
 def shapes_of(model: "keras.Model") -> tuple[OpenShapes, OpenShapes]:
@@ -20,12 +21,13 @@ def shapes_of(model: "keras.Model") -> tuple[OpenShapes, OpenShapes]:
     Raises UsageError where the model is not built, and Unsupported where it is called with several arguments. Asked of
     a model once: a subclass is traced to tell.
     """
-    if model not in _KNOWN:
+    if id(model) not in _KNOWN:
         inputs = inputs_of(model)
         taken = {place: tuple(part.shape[1:]) for place, part in by_place(inputs).items()}
         given = {place: tuple(part.shape[1:]) for place, part in by_place(outputs_of(model, inputs)).items()}
-        _KNOWN[model] = one_or_several(taken), one_or_several(given)
-    return _KNOWN[model]
+        _KNOWN[id(model)] = one_or_several(taken), one_or_several(given)
+        weakref.finalize(model, _KNOWN.pop, id(model), None)
+    return _KNOWN[id(model)]
 
 
 def inputs_for(model: "keras.Model", taken: OpenShapes, given: OpenShapes) -> Shapes:

@@ -12,6 +12,7 @@ import pytest
 
 from harness.engines.tensorflow.data import DataInfo, digits, load_source
 from harness.errors import HarnessError
+from harness.trial.examples import handwritten_digits
 
 FOLDER = Path("sklearn_digits") / "2.0.0"
 
@@ -204,6 +205,7 @@ def test_a_fault_of_another_kind_is_not_taken_for_the_disks(tmp_path: Path, monk
 
 @pytest.mark.usefixtures("tf")
 def test_a_missing_scikit_learn_is_named_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handwritten_digits.cache_clear()
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *of: None if name == "sklearn" else find(name, *of))
     with pytest.raises(HarnessError, match=r"scikit-learn.*pip install scikit-learn$"):
