@@ -199,6 +199,7 @@ def one_short_block(
     # a turn of each, also where busy cores make a step look twice as long
     monkeypatch.setattr(causes, "OF_SLOW_WORKERS", {"window": 4 * IN_TURN_S})
     monkeypatch.setattr(causes, "BATCH_SIZE", 8)
+    monkeypatch.setattr(causes, "cell", partial(causes.cell, model="mlp", optimizer="sgd"))
     one_block_each(monkeypatch)
     return preloaded
 

@@ -59,7 +59,7 @@ def test_a_hand_written_program_of_two_processes_trains_a_window_at_a_time(goal:
     except UsageError as error:
         pytest.skip(str(error))
     [measured] = [measured for of, measured in goal.CASES if of == engine and measured.workers == 2]
-    small = measured.model_copy(update={"batch_size": 8})
+    small = measured.model_copy(update={"batch_size": 8, "global_batch_size": 16})
     commands = [[*command, FIRST_STEPS] for command in goal._commands(engine, python, small)]
     program = goal.Program(commands, goal._variables(small))
     with contextlib.closing(program):

@@ -89,7 +89,7 @@ def test_what_is_printed_takes_a_step_apart(folder: Path, tmp_path: Path, comman
         swept = run("sweep", *[one for one in SMALL if "batch-size" not in one], *of, where, folder=folder)
         assert swept.returncode == 0, swept.stderr
     else:
-        sizes += ["--model=mlp", "--data=synthetic"]
+        sizes += ["--model=mlp", "--data=synthetic", "--optimizer=sgd"]
     done = run(*given, *sizes, "--trials=2", where, folder=folder)
     assert done.returncode == 0, done.stderr
     [made] = tmp_path.glob("*-explain-*")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.tensorflow.data import Source, load_source, text
+from harness.engines.tensorflow.data import Source, load_source
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data_for_model import workload_for
 from harness.engines.tensorflow.preparing import prepare_files
@@ -130,17 +130,6 @@ def pictures(tf: Any, tmp_path: Path) -> Path:
     (tmp_path / "pictures" / "notes").mkdir()
     (tmp_path / "pictures" / "notes" / "read.me").touch()
     return tmp_path / "pictures"
-
-
-@pytest.fixture
-def few_pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Text has 40 pieces, and not 4,000."""
-    monkeypatch.setattr(text, "PIECES", 4)
-    for again in (True, False):
-        for pieces in (text._in_bytes, text._in_words):
-            pieces.cache_clear()
-        if again:
-            yield
 
 
 def order(tmp_path: Path, source: str, **more: Any) -> PrepareOrder:

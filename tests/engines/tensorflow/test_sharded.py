@@ -58,6 +58,7 @@ def written_when(data_dir: Path) -> dict[str, int]:
     return {file.name: file.stat().st_mtime_ns for file in folder_of_cell(data_dir).glob("*.tfrecord.gz")}
 
 
+@pytest.mark.usefixtures("few_pieces")
 @pytest.mark.parametrize(
     ("data", "shape", "vocabulary"),
     [

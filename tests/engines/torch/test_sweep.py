@@ -41,7 +41,7 @@ def right(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         f"--{key.replace('_', '-')}={','.join(map(str, value)) if isinstance(value, list) else value}"
         for key, value in keys.items()
     )
-    done = run("sweep", *flags, f"--engine-python=torch={torch_python}", folder=folder)
+    done = run("sweep", *flags, f"--engine-python=torch={torch_python}", folder=folder, others=True)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")
 

@@ -93,10 +93,10 @@ def test_a_job_of_its_own_runs_the_cluster_and_its_base_case_on_the_nodes(slurm:
 @pytest.mark.engine
 @pytest.mark.slurm
 @pytest.mark.slow
-def test_another_engines_processes_are_on_the_nodes_too(slurm: SlurmCluster, tmp_path: Path) -> None:
+def test_another_engines_processes_are_on_the_nodes_too(slurm: SlurmCluster, without: str, tmp_path: Path) -> None:
     python = python_of(TORCH)
     arguments = ["--engine=torch", f"--engine-python=torch={python}", "--strategy=data_parallel", "--workers=2"]
-    trials = {trial.cell.strategy: trial for trial in sweep(slurm, tmp_path, *arguments)}
+    trials = {trial.cell.strategy: trial for trial in sweep(slurm, tmp_path, *arguments, python=without)}
     assert [(trial.status, trial.reason) for trial in trials.values()] == [("ok", None)] * 2
     cluster = trials["data_parallel"].cluster
     assert cluster is not None

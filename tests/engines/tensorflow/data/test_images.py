@@ -71,7 +71,7 @@ class TestFit:
 )
 def test_a_model_of_ones_own_gets_images_in_the_range_of_its_inputs_type(
     tf: Any,  # noqa: ARG001
-    tmp_path: Path,
+    digits_dir: Path,
     sequential: bool,
     dtype: str,
     given: str,
@@ -83,10 +83,9 @@ def test_a_model_of_ones_own_gets_images_in_the_range_of_its_inputs_type(
     made = keras.layers.Flatten()(x)
     model = keras.Sequential([x, keras.layers.Flatten()]) if sequential else keras.Model(x, made)
     digits = load_source("digits")
-    digits.prepare(tmp_path)
     source = digits.for_model(model)
-    [(images, _)] = gate_batches(source, tmp_path, (8, 8, 1), 10, 64, 1)
-    [(fed, _)] = pipeline(source, tmp_path, (8, 8, 1), 10, 64, 1).take(1)
+    [(images, _)] = gate_batches(source, digits_dir, (8, 8, 1), 10, 64, 1)
+    [(fed, _)] = pipeline(source, digits_dir, (8, 8, 1), 10, 64, 1).take(1)
     assert (images.dtype, images.max(), fed.dtype.name, fed.numpy().max()) == (given, most, given, most)
     assert digits.pixels == "float32"
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
         ("lstm", "text", "sgd"),
         ("gpt(layers=1)", "text", "sgd"),
         ("bert(layers=1)", "text", "adam"),
-        ("bert(layers=1,vocabulary=30522)", "tokens", "adam"),
+        ("bert(layers=1,vocabulary=30522)", "tokens", "sgd"),
         ("recommender", "synthetic", "adam"),
         ("mlp", "breast_cancer", "lamb(clipnorm=1,weight_decay=0.01)"),
         ("mlp", "breast_cancer", "muon(learning_rate=0.01,decay_steps=1000)"),
