@@ -58,8 +58,7 @@ class KnownBuffers:
 
     def sent(self, first: int = 0, count: int | None = None) -> "list[Array]":
         """What each replica sends, float32 of the shape [elements]: all of them, or so many from `first` on."""
-        weights = self.weights[first:] if count is None else self.weights[first : first + count]
-        return [weight * self.pattern for weight in weights]
+        return [weight * self.pattern for weight in self.weights[first:][:count]]
 
     def judge(self, received: "Sequence[Array]", first: int = 0) -> str | None:
         """None where what each replica of a process received, of which `first` is the first one's number, is right in
