@@ -128,8 +128,8 @@ class TurnGroup:
                 self._ended(trial)
 
     def _see_out(self) -> None:
-        """What can only be proved afterwards, and the end, of a few at a time."""
-        waiting, leaving = list(self._live), list[LiveTrial]()
+        """What can only be proved afterwards, and the end, of a few at a time; last what has nobody beside it."""
+        waiting, leaving = sorted(self._live, key=lambda trial: trial.timed_at_its_end), list[LiveTrial]()
         while waiting or leaving:
             while waiting and self._may_leave(waiting[0], leaving):
                 trial = waiting.pop(0)

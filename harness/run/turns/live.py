@@ -20,7 +20,7 @@ from harness.run.process.stacks import at_data, last_words, settled
 from harness.run.process.zygote import SLICE_S, Zygote
 from harness.run.progress import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
-from harness.spec.work import Cell
+from harness.spec.work import TRAINING, Cell
 
 PROVE_EVERY_S = 60.0
 """At most so often an update is proved between two windows of a trial."""
@@ -91,7 +91,7 @@ class LiveTrial:
         self._taking_turns = False
         self.zygote.check = self.interrupts.check
         of_block = {
-            "times_alone": self.slot.block < ALONE_BLOCKS,
+            "times_alone": self._times_alone,
             "proof_phase": self.slot.block % PROOF_PHASES,
         }
         self.child = spawn(self.request.model_copy(update=of_block), self.zygote)
@@ -169,7 +169,13 @@ class LiveTrial:
     @property
     def timed_at_its_end(self) -> bool:
         """Whether something is still timed once it is told to finish: a profile, or what each worker computes alone."""
-        return self.request.trace is not None or self.cell.shape.workers > 1
+        several = self.cell.tag == TRAINING and self.cell.shape.workers > 1
+        return self.request.trace is not None or (several and self._times_alone)
+
+    @property
+    def _times_alone(self) -> bool:
+        """Whether workers also time what each computes alone; an instrument ends with its last window."""
+        return self.slot.block < ALONE_BLOCKS and not self.request.instrument
 
     def finish_task(self) -> None:
         """See out a task that takes no turns, such as preparing data."""

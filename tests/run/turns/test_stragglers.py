@@ -15,6 +15,8 @@ from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import LiveTrial, Slot
+from harness.spec.collective import CollectiveCell
+from harness.spec.work import Cell
 from tests.record.examples import cell
 from tests.run.fakes import FakeZygote, Play, all_play
 
@@ -26,6 +28,9 @@ CELL = cell(
     model="mnist_cnn",
     batch_size=256,
     global_batch_size=512,
+)
+COLLECTIVE = CollectiveCell(
+    collective="all_reduce", size=2**16, strategy="multi_worker_mirrored", workers=2, replicas=1, device="virtual-cpu"
 )
 RUNS_S, STANDS_S = 0.01, 0.05
 """Short against a pass of that batch, so that every pass is interrupted about as often."""
@@ -84,10 +89,24 @@ def test_the_worker_that_the_others_wait_for_is_named(zygote: Zygote) -> None:
     assert found[1].times.p50_s < 1.5 * found[0].times.p50_s  # which windows alone would not have shown
 
 
+def of_block(block: int, zygote: FakeZygote, of: Cell = CELL, instrument: str = "") -> LiveTrial:
+    """A trial of a block that has not begun."""
+    request = Request(cell=of, seed=1, data_dir="", window_s=0.05, intra_op_threads=1, inter_op_threads=4)
+    request = request.model_copy(update={"instrument": instrument})
+    slot = Slot("r", block, f"{block}.0", 0, 1, "none")
+    return LiveTrial(of, slot, zygote, request, 60.0, Interrupts())  # type: ignore[arg-type]
+
+
 def test_only_the_first_blocks_pay_for_what_each_worker_computes_alone(tmp_path: Path) -> None:
     zygote = FakeZygote(tmp_path, all_play(Play()))
-    request = Request(cell=cell(), seed=1, data_dir="", window_s=0.05, intra_op_threads=1, inter_op_threads=4)
     for block in range(5):
-        slot = Slot("r", block, f"{block}.0", 0, 1, "none")
-        LiveTrial(request.cell, slot, zygote, request, 60.0, Interrupts()).start()  # type: ignore[arg-type]
+        of_block(block, zygote, cell()).start()
     assert [one.times_alone for one in zygote.spawned] == [True, True, True, False, False]
+
+
+def test_of_several_workers_those_alone_that_time_it_have_nobody_beside_them_at_their_end(tmp_path: Path) -> None:
+    zygote = FakeZygote(tmp_path, all_play(Play()))
+    assert [of_block(block, zygote).timed_at_its_end for block in range(5)] == [True, True, True, False, False]
+    assert not of_block(0, zygote, cell()).timed_at_its_end
+    assert not of_block(0, zygote, instrument="no_input").timed_at_its_end
+    assert not of_block(0, zygote, COLLECTIVE).timed_at_its_end
