@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,20 @@ ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 """Ops that change a variable on a parameter server, beside the fused ones."""
 PASS_THROUGH = ("Identity", "StopGradient", "Reshape", "Cast")
 """Ops that a value goes through on its way without leaving its device in any sense that matters."""
+_inspected: "weakref.WeakKeyDictionary[Any, tuple[DistributedCell, Executed]]" = weakref.WeakKeyDictionary()
+"""What was found of each program that is still there, and of which cell."""
 
 
 def inspect(program: Any, cell: DistributedCell) -> Executed:
-    """Read the graph of `program`, a ConcreteFunction."""
+    """Read the graph of `program`, a ConcreteFunction: once, although it is asked for where an instrument is judged and
+    where it is recorded."""
+    known = _inspected.get(program)
+    if known is None or known[0] != cell:
+        known = _inspected[program] = cell, _read(program, cell)
+    return known[1]
+
+
+def _read(program: Any, cell: DistributedCell) -> Executed:
     definition = program.graph.as_graph_def()
     bodies = {function.signature.name: function.node_def for function in definition.library.function}
     reductions = [found for graph in _graphs(program.graph) for found in _reductions(graph)]

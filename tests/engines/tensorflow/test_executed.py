@@ -1,10 +1,13 @@
 """What a traced program does is read from its graph, not from what was asked for."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow.executed import inspect
+from harness.engines.tensorflow import executed as executed_module
+from harness.engines.tensorflow.executed import _read, inspect
 from harness.spec.cell import TrainingCell
 from harness.spec.work import Cell
 
@@ -86,6 +89,25 @@ def test_the_clusters_show_xla_and_the_fingerprint_of_kept_records_stays(tf: Any
 def test_a_program_that_is_compiled_as_a_whole_is_a_cluster(tf: Any) -> None:
     whole = tf.function(lambda: tf.ones([4]) * 2.0, jit_compile=True).get_concrete_function()
     assert inspect(whole, cell(replicas=1)).xla_clusters == 1
+
+
+def test_a_program_is_read_once_of_a_cell_and_forgotten_with_it(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Cell] = []
+
+    def reading(program: Any, of: Any) -> Any:
+        read.append(of)
+        return _read(program, of)
+
+    monkeypatch.setattr(executed_module, "_read", reading)
+    step = tf.function(lambda: tf.ones([4]) * 2.0)
+    one, *others = (inspect(step.get_concrete_function(), cell(replicas=n)) for n in (1, 1, 2))
+    assert read == [cell(replicas=1), cell(replicas=2)]
+    assert [others[0] is one, others[1] is one] == [True, False]
+    program = weakref.ref(step.get_concrete_function())
+    assert program() in executed_module._inspected
+    del step
+    gc.collect()
+    assert program() is None
 
 
 def test_a_program_without_what_was_asked_for_says_so(tf: Any) -> None:
