@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -172,8 +172,23 @@ def list_runs(results: Path) -> list[RunListing]:
     Cheap: reads manifests and counts lines. A `results` that does not exist holds no runs.
     Raises StorageError when `results` itself cannot be read.
     """
-    listings = [row for entry in _entries(results) if (row := _listing_of(entry)) is not None]
-    return sorted(listings, key=lambda row: (row.created_utc or "", row.run_id))
+    return _listings(results, counted=True)
+
+
+def list_manifests(results: Path) -> list[RunListing]:
+    """The same without a look at records: nothing is counted, and a run has no problem yet of which they alone cannot
+    be read (`has_whole_records`). For who wants a few of many runs."""
+    return _listings(results, counted=False)
+
+
+def has_whole_records(row: RunListing) -> bool:
+    """Whether `list_runs` would have no problem with the run of a row of `list_manifests`."""
+    return row.problem is None and _listing(row.path, counted=True).problem is None
+
+
+def _listings(results: Path, counted: bool) -> list[RunListing]:
+    rows = [row for entry in _entries(results) if (row := _listing_of(entry, counted)) is not None]
+    return sorted(rows, key=lambda row: (row.created_utc or "", row.run_id))
 
 
 def resolve_run(text: str, results: Path) -> Path:
@@ -195,21 +210,16 @@ def _meant(text: str, results: Path) -> Path:
         return given
     if given.name in (MANIFEST_NAME, TRIALS_NAME, TRIALS_NAME + PACKED) and given.is_file():
         return given.parent
-    runs = [row for row in list_runs(results) if row.problem is None]
-    if runs and (back := _LATEST.fullmatch(text)):
-        # a table that was imported is no run that one has just made, unless there is no other
-        made = [row for row in runs if row.status != "imported"] or runs
-        if (before := int(back["before"] or 0)) < len(made):
-            return made[-1 - before].path
-        raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {_some(row.path.name for row in made)}")
+    rows = list_manifests(results)
+    if (back := _LATEST.fullmatch(text)) and (latest := _latest(text, int(back["before"] or 0), rows, results)):
+        return latest
     if (results / text).is_dir() and text not in ("", ".", ".."):
         return results / text
-    named = [row for row in runs if row.run_id == text]
-    called = [] if named else [row for row in runs if row.name == text]
+    named = [row for row in rows if row.run_id == text and has_whole_records(row)]
+    called = [] if named else [row for row in rows if row.name == text and has_whole_records(row)]
     meant = named or (called if len(called) == 1 else [])
-    meant = meant or [
-        row for row in runs if text and (row in called or row.path.name.startswith(text) or row.run_id.startswith(text))
-    ]
+    begun = [row for row in rows if text and (row.path.name.startswith(text) or row.run_id.startswith(text))]
+    meant = meant or [row for row in rows if row in called or (row in begun and has_whole_records(row))]
     if len(meant) == 1:
         return meant[0].path
     if len(meant) > 1:
@@ -217,13 +227,29 @@ def _meant(text: str, results: Path) -> Path:
         raise UsageError(f"RUN: '{text}' is {what} of several runs: {_some(row.path.name for row in meant)}")
     if given.is_dir():
         return given  # a folder that is no run: reading it says so, and why
-    if not runs:
+    if not (runs := [row for row in rows if has_whole_records(row)]):
         raise UsageError(
             f"RUN: no run '{text}': there are no runs in '{results}' yet; `python -m harness sweep` makes one"
         )
     names = dict.fromkeys(name for row in runs for name in (row.path.name, row.run_id))
     there = _some(row.path.name for row in runs)
     raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {there}{nearest(text, names)}")
+
+
+def _latest(text: str, before: int, rows: Sequence[RunListing], results: Path) -> Path | None:
+    """The run so many before the newest; None where there is none at all. UsageError where there are fewer."""
+    # a table that was imported is no run that one has just made, unless there is no other
+    imported = [row for row in rows if row.status == "imported"]
+    made: list[RunListing] = []
+    for kind in ([row for row in rows if row.status != "imported"], imported):
+        for row in filter(has_whole_records, reversed(kind)):  # the records of older ones are not looked at
+            made.append(row)
+            if len(made) > before:
+                return row.path
+        if made:
+            there = _some(row.path.name for row in reversed(made))
+            raise UsageError(f"RUN: no run '{text}' in '{results}'; there are {there}")
+    return None
 
 
 def _some(given: Iterable[str]) -> str:
@@ -243,7 +269,7 @@ def _entries(results: Path) -> list[os.DirEntry[str]]:
         raise storage_error("read", results, error) from None
 
 
-def _listing_of(entry: os.DirEntry[str]) -> RunListing | None:
+def _listing_of(entry: os.DirEntry[str], counted: bool) -> RunListing | None:
     """None for what is no run: a file, and a folder that is none but has some, or sheets of machines, in it, which is a
     `results` of its own."""
     path = Path(entry.path)
@@ -252,18 +278,18 @@ def _listing_of(entry: os.DirEntry[str]) -> RunListing | None:
             return None
     except OSError as error:  # such as another user's: the rest can be listed all the same
         return RunListing(path=path, run_id=path.name, problem=str(storage_error("read", path, error)))
-    return _listing(path)
+    return _listing(path, counted)
 
 
 def _holds_results(folder: Path) -> bool:
     return any(found for pattern in OF_RESULTS for found in folder.glob(pattern))
 
 
-def _listing(folder: Path) -> RunListing:
+def _listing(folder: Path, counted: bool) -> RunListing:
     try:
         manifest = load_manifest(folder)
         what = manifest.what
-        trials, unproved = _counted(folder / what.kind.log)
+        trials, unproved = _counted(folder / what.kind.log) if counted else (None, 0)
     except StorageError as error:
         return RunListing(path=folder, run_id=folder.name, problem=str(error), live=is_locked(folder))
     return RunListing(

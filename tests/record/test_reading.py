@@ -5,13 +5,14 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
 from harness.errors import NothingMeasured, StorageError, UsageError
-from harness.record import RunStore, list_runs, load_run, resolve_run
+from harness.record import RunStore, list_runs, load_run, reading, resolve_run
 from harness.record.limits import keep_sheet, make_place
+from harness.record.packed import opened_records
 from harness.spec.reading import PATTERNS
 from harness.spec.sweep import AXES, Sweep
 from tests.limits import limits
@@ -261,6 +262,29 @@ def test_a_run_is_found_by_how_many_came_after_it(results: Path) -> None:
         resolve_run("latest~3", results)
     assert str(caught.value).startswith("RUN: no run 'latest~3' in ")
     assert str(caught.value).endswith("; there are 10-weak-c3, 20261121T01-default-b2, 20261121T01-default-b1")
+
+
+def test_a_run_is_found_without_a_look_at_the_records_of_others(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+
+    def opened(path: Path) -> BinaryIO:
+        looked_at.append(path.parent.name)
+        return opened_records(path)
+
+    monkeypatch.setattr(reading, "opened_records", opened)
+    for text, run, looks in [("latest", "10-weak-c3", 1), ("10-w", "10-weak-c3", 1), ("10-weak-c3", "10-weak-c3", 0)]:
+        looked_at.clear()
+        assert resolve_run(text, results) == results / run
+        assert looked_at == [run] * looks
+
+
+def test_a_run_of_which_the_records_cannot_be_read_is_not_the_latest(results: Path) -> None:
+    (results / "10-weak-c3" / "trials.jsonl.gz").write_bytes(b"")
+    assert resolve_run("latest", results) == results / "20261121T01-default-b2"
+    with pytest.raises(UsageError, match=r"there are 20261121T01-default-b2, 20261121T01-default-b1$"):
+        resolve_run("latest~2", results)
+    with pytest.raises(UsageError, match="no run '10-w'"):
+        resolve_run("10-w", results)
 
 
 def test_a_run_is_found_by_a_name_that_no_other_run_has(results: Path) -> None:

@@ -11,7 +11,7 @@ from harness.errors import HarnessError
 from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
 from harness.record.packed import records_file, records_size
-from harness.record.reading import list_runs, load_manifest, load_trials
+from harness.record.reading import has_whole_records, list_manifests, load_manifest, load_trials
 from harness.record.trial import TrialRecord
 
 MOST_BYTES = 50_000_000
@@ -56,14 +56,16 @@ def usual_noise(results: Path, manifest: RunManifest) -> dict[str, float]:
     left = MOST_BYTES
     wanted, machine = {cell.cell_id for cell in manifest.cells}, manifest.facts.get("machine.id")
     with contextlib.suppress(HarnessError):
-        for row in reversed(list_runs(results)):
+        for row in reversed(list_manifests(results)):
             if row.problem is not None or row.run_id == manifest.run_id or machine is None:
                 continue
             with contextlib.suppress(HarnessError, OSError):
                 file, earlier = records_file(row.path / TRIALS_NAME), load_manifest(row.path)
                 if earlier.facts.get("machine.id") != machine or earlier.what.kind.uncompared is not None:
                     continue
-                if not wanted & {cell.cell_id for cell in earlier.cells} or (size := records_size(file)) > left:
+                if not wanted & {cell.cell_id for cell in earlier.cells} or not has_whole_records(row):
+                    continue
+                if (size := records_size(file)) > left:
                     continue
                 left -= size
                 trials, _ = load_trials(file, earlier.run_id)
