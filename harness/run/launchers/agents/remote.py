@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pydantic import ValidationError
 
@@ -113,6 +113,21 @@ class RemoteChild(OneProcess):
         if self.status is None:
             with contextlib.suppress(OSError):
                 self.agent.order(Order(do="signal", number=self.number, signal=number))
+
+    def result_of_task(self, limit_s: float, check: Callable[[], None]) -> str | None:
+        """What it says of the one task that it does: None when it went well, else the reason."""
+        deadline = time.monotonic() + limit_s
+        try:
+            while time.monotonic() < deadline:
+                check()
+                select.select([self.channel.connection], [], [], 0.2)
+                line = self.channel.receive_line(0.0)
+                outcome = None if line is None else Report.model_validate_json(line).outcome
+                if outcome is not None:
+                    return None if outcome.status == "ok" else outcome.reason
+        except EOFError:
+            return "its process ended without a word"
+        return f"no end within {limit_s:g} s"
 
     def kill(self) -> None:
         """End it at once and wait until it is gone; an agent that cannot say so is given up."""
@@ -321,21 +336,12 @@ class Agent:
         with contextlib.suppress(OSError):
             self.order(Order(do="release", number=child.number))
 
-    def alone(self, request: Request, limit_s: float, check: Callable[[], None]) -> str | None:
-        """What a process that does one task says of it: None when it went well, else the reason."""
+    @contextlib.contextmanager
+    def at_task(self, request: Request) -> Iterator[RemoteChild]:
+        """A process that does one task, and nothing of it afterwards."""
         child = self.spawn(request)
-        deadline = time.monotonic() + limit_s
         try:
-            while time.monotonic() < deadline:
-                check()
-                select.select([child.channel.connection], [], [], 0.2)
-                line = child.channel.receive_line(0.0)
-                outcome = None if line is None else Report.model_validate_json(line).outcome
-                if outcome is not None:
-                    return None if outcome.status == "ok" else outcome.reason
-            return f"no end within {limit_s:g} s"
-        except EOFError:
-            return "its process ended without a word"
+            yield child
         finally:
             child.kill()
             child.release()

@@ -1,11 +1,12 @@
 """The agents of one run as a launcher uses them: asked for once, waited for, given processes to start."""
 
+import contextlib
 import os
 import shlex
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TextIO
 
 from harness.protocol.messages import LauncherOptions, Request
@@ -142,13 +143,28 @@ class Session:
         if request.cell.data_set is None:
             return
         key = (request.engine, data_key(request))
-        for agent in agents:
-            if key in agent.prepared:
-                continue
-            reason = agent.alone(preparation(request), PREPARE_LIMIT_S, check)
-            if reason is not None:
-                raise CannotPlace(unavailable(request, reason, agent.name))
-            agent.prepared.add(key)
+        for some in _side_by_side([agent for agent in agents if key not in agent.prepared]):
+            with contextlib.ExitStack() as stack:
+                tasks = [stack.enter_context(agent.at_task(preparation(request))) for agent in some]
+                for agent, task in zip(some, tasks, strict=True):
+                    reason = task.result_of_task(PREPARE_LIMIT_S, check)
+                    if reason is not None:
+                        raise CannotPlace(unavailable(request, reason, agent.name))
+                    agent.prepared.add(key)
+
+
+def _side_by_side(agents: Sequence[Agent]) -> Iterator[list[Agent]]:
+    """In their order, those that may make the same data ready at once: the first alone, since on a disk that all share
+    the others then find them, and from there on as many as are on machines of their own."""
+    some = list(agents[:1])
+    yield some
+    some = []
+    for agent in agents[1:]:
+        if any(agent.machine == other.machine for other in some):
+            yield some
+            some = []
+        some.append(agent)
+    yield some
 
 
 class AgentLauncher(Launcher, ABC):

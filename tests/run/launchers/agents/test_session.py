@@ -228,3 +228,52 @@ def test_what_is_told_to_a_closed_terminal_costs_nothing() -> None:
     session = Session("somewhere", "", LauncherOptions(), closed)
     session.say("anything")
     session.meeting.close()
+
+
+class Preparing:
+    """An agent, as a session that has data made ready looks at it; it writes in a diary what it is asked for."""
+
+    def __init__(self, name: str, machine: str, diary: list[str], reason: str | None = None) -> None:
+        self.name, self.machine, self.diary, self.reason = name, machine, diary, reason
+        self.prepared: set[object] = set()
+
+    @contextlib.contextmanager
+    def at_task(self, request: Request) -> Iterator[Any]:
+        self.diary.append(f"{request.task} {self.name}")
+        try:
+            yield SimpleNamespace(result_of_task=self.result)
+        finally:
+            self.diary.append(f"end {self.name}")
+
+    def result(self, limit_s: float, check: Any) -> str | None:
+        self.diary.append(f"hear {self.name}")
+        return self.reason
+
+
+def prepared(session: Session, *agents: Preparing) -> None:
+    request = Request(cell=cell(), seed=0, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    session.prepare(agents, request, lambda: None)  # type: ignore[arg-type]
+
+
+def test_hosts_of_their_own_make_data_ready_side_by_side_once_the_first_has_in_case_they_share_a_disk(
+    session: Session,
+) -> None:
+    diary: list[str] = []
+    agents = [Preparing(name, name[0], diary) for name in ("a1", "b1", "c1", "c2")]
+    prepared(session, *agents)
+    side_by_side = ["prepare b1", "prepare c1", "hear b1", "hear c1", "end c1", "end b1"]
+    assert diary == ["prepare a1", "hear a1", "end a1", *side_by_side, "prepare c2", "hear c2", "end c2"]
+    prepared(session, *agents)
+    assert diary[-1] == "end c2", "each is asked once"
+    assert len(diary) == 12
+
+
+def test_the_first_host_without_its_data_is_named_and_the_others_go_no_further(session: Session) -> None:
+    diary: list[str] = []
+    agents = [
+        Preparing(name, name, diary, why) for name, why in {"a": None, "b": None, "c": "full", "d": "lost"}.items()
+    ]
+    with pytest.raises(CannotPlace, match="is not available on c: full"):
+        prepared(session, *agents)
+    assert [bool(agent.prepared) for agent in agents] == [True, True, False, False]
+    assert sorted(diary[-3:]) == ["end b", "end c", "end d"]
