@@ -10,12 +10,18 @@ from pydantic import BaseModel
 
 _MOST = 65536
 _parts: dict[tuple[type[BaseModel], str], BaseModel] = {}
+_ids: set[int] = set()
+"""Of those kept, which need not be written out to be known."""
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def shared(part: _Model) -> _Model:
     """The first part seen that equals `part`; for use as an AfterValidator of a frozen model without floats."""
+    if id(part) in _ids:
+        return part
     if len(_parts) >= _MOST:
         _parts.clear()  # what is in use stays with its records
+        _ids.clear()
     first = _parts.setdefault((type(part), part.model_dump_json()), part)
+    _ids.add(id(first))
     return first if isinstance(first, type(part)) else part

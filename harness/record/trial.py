@@ -87,7 +87,7 @@ class Windows(RecordModel):
             raise ValueError("seconds, cpu_seconds and rounds differ in length")
         if self.measured_from > len(self.seconds):
             raise ValueError("measured_from lies beyond the last window")
-        if any(index >= len(self.seconds) for index in self.after_own):
+        if max(self.after_own, default=-1) >= len(self.seconds):
             raise ValueError("after_own names a window beyond the last")
         if any(len(times) != len(self.seconds) for times in self.workers):
             raise ValueError("a worker has another number of windows than the trial")

@@ -5,6 +5,7 @@ with the tag that its records carry, and it has the keys that it has and no othe
 said by `Cell`; the rest is read from the class that has it, and mypy shows where that was forgotten.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -306,7 +307,16 @@ def cell_from(values: Any) -> Cell:
     kind = CELL_KINDS.get(str(values.get(TAG, TRAINING)))
     if kind is None:
         raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(CELL_KINDS)})
+    if type(values) is dict:
+        with contextlib.suppress(TypeError):  # of what cannot be a key, nor of a cell: it is refused below
+            return _read_once(kind, tuple(values.items()), tuple(map(type, values.values())))
     return kind.model_validate(values)
+
+
+@functools.lru_cache(maxsize=4096)
+def _read_once(kind: type[Cell], items: tuple[tuple[str, Any], ...], _: tuple[type, ...]) -> Cell:
+    """The cell with these keys and values, of these types: the same stands in each record of its trials."""
+    return kind.model_validate(dict(items))
 
 
 @kind_of_work(OWN_STEP)

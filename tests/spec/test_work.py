@@ -13,7 +13,7 @@ from harness.spec.expand import MATRIX_OF
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity
 from harness.spec.settings import Settings
 from harness.spec.sweep import OTHER_WORKS
-from harness.spec.work import CELL_KINDS, OWN_STEP, TRAINING, Cell, OwnStepCell, kind_of_work, quantity_of
+from harness.spec.work import CELL_KINDS, OWN_STEP, TRAINING, Cell, OwnStepCell, cell_from, kind_of_work, quantity_of
 from tests.synthetic import make_cell
 
 EARLIER = {
@@ -52,6 +52,15 @@ def test_an_own_step_of_an_earlier_run_is_the_same_cell() -> None:
     assert cell == OwnStepCell(step="a.b:c", amount=64)
     assert cell.own_code == {"step": "a.b:c"}
     assert cell.cell_id == "4dc45e569de0"
+
+
+def test_a_cell_that_stands_in_many_records_is_read_once_and_one_that_is_damaged_is_refused() -> None:
+    values = {"kind": OWN_STEP, "step": "a.b:c", "amount": 1, "quantity": "tokens"}
+    assert cell_from(dict(values)) is cell_from(dict(values))
+    assert cell_from({**values, "step": "a.b:d"}) != cell_from(values)
+    for amount in ([1], {}, 1.5):
+        with pytest.raises(ValidationError, match="amount"):
+            cell_from({**values, "amount": amount})
 
 
 def test_an_own_step_that_counts_in_something_else_is_another_cell() -> None:
