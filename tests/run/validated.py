@@ -46,6 +46,25 @@ def as_planted(noise: Sequence[float] = NOISE, kind: Callable[[Request], Play] |
 
 
 @dataclass
+class Handed:
+    """A preloaded process that is there from the beginning; how it would be started is noted."""
+
+    zygote: FakeZygote
+    starts: list[tuple[str, FakeZygote]]
+
+    def launch(self) -> None:
+        self.starts.append(("launched", self.zygote))
+
+    def __enter__(self) -> FakeZygote:
+        self.starts.append(("waited for", self.zygote))
+        return self.zygote
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
 class ValidateBench:
     """A validation in a folder; `start` and `resume` do what the command line does."""
 
@@ -58,6 +77,7 @@ class ValidateBench:
     sweep: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Quiet)
     diary: list[tuple[str, str]] = field(default_factory=list)
+    starts: list[tuple[str, FakeZygote]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.zygote = FakeZygote(self.folder / "scratch", self.plays, diary=self.diary)
@@ -65,13 +85,8 @@ class ValidateBench:
         self.patch.setattr("harness.run.kinds.base.Zygote", self._zygote)
         self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
-    def _zygote(self, **_: object) -> "ValidateBench":
-        return self
-
-    def __enter__(self) -> FakeZygote:
-        return next(self._given)
-
-    def __exit__(self, *_: object) -> None: ...
+    def _zygote(self, **_: object) -> "Handed":
+        return Handed(next(self._given), self.starts)
 
     @property
     def asked(self) -> ValidateSettings:

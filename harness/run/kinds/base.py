@@ -1,6 +1,7 @@
 """What a run of any kind is to the runner: what it needs, what it does, and what it says."""
 
 import contextlib
+import functools
 import shlex
 import sys
 from abc import ABC, abstractmethod
@@ -59,6 +60,12 @@ def must_import_in_trials(cells: Iterable[Cell], engine: str) -> bool:
     return bool(taken) and any(cell.shape.device in taken or cell.shape.device not in devices for cell in cells)
 
 
+def launch(zygote: Zygote, stack: contextlib.ExitStack) -> None:
+    """Have it import without waiting for it; it ends with `stack`."""
+    stack.callback(zygote.close)
+    zygote.launch()
+
+
 class LiveRun(ABC, Generic[_Listener]):
     """A run under way. `harness.run.runner` calls its methods in the order in which they stand here.
 
@@ -109,29 +116,44 @@ class LiveRun(ABC, Generic[_Listener]):
     @contextlib.contextmanager
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """Hold what the run needs while it is carried out; the preloaded processes by name, one unless overridden."""
-        manifest, zygotes = self.store.manifest, dict[str, Zygote]()
-        by_engine: dict[str, list[Cell]] = {}
-        for cell in manifest.cells:
-            by_engine.setdefault(engine_for(cell, manifest.sweep), []).append(cell)
-        # one of which no cell is left may have been given, too; of a user's own its name is given
-        among = with_interpreters({*by_engine, *manifest.sweep.asked("engine")})
-        pythons = {engine: python_for(manifest.sweep, among, engine) for engine in by_engine}
         with contextlib.ExitStack() as stack:
-            made = dict[str, Zygote]()
-            for engine, cells in by_engine.items():
-                # Another interpreter must find this harness, and not our packages beside it.
-                python, path = pythons[engine], None if pythons[engine] is None else [Path.cwd()]
-                preloads = not must_import_in_trials(cells, engine)
-                made[engine] = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
-                if len(by_engine) > 1:  # they import side by side
-                    stack.callback(made[engine].close)
-                    made[engine].launch()
-            zygotes.update((engine, stack.enter_context(one)) for engine, one in made.items())
-            versions = {name: packages_of(zygotes[name]) for name in by_engine}
-            own = {name for name, python in pythons.items() if name == DEFAULT and python is None}  # whose are facts
-            self._note_versions({name: found for name, found in versions.items() if name not in own})
-            self._warn_of_newer(versions)
-            yield zygotes
+            engines = self._cells_by_engine
+            made = {engine: self._made(engine, stack, beside_others=len(engines) > 1) for engine in engines}
+            yield self._imported(made, stack)
+
+    @functools.cached_property
+    def _cells_by_engine(self) -> dict[str, list[Cell]]:
+        by_engine: dict[str, list[Cell]] = {}
+        for cell in self.store.manifest.cells:
+            by_engine.setdefault(engine_for(cell, self.store.manifest.sweep), []).append(cell)
+        return by_engine
+
+    @functools.cached_property
+    def _pythons(self) -> dict[str, str | None]:
+        """The interpreter of each engine; None is ours. UsageError where one is not there."""
+        sweep, engines = self.store.manifest.sweep, self._cells_by_engine
+        # one of which no cell is left may have been given, too; of a user's own its name is given
+        among = with_interpreters({*engines, *sweep.asked("engine")})
+        return {engine: python_for(sweep, among, engine) for engine in engines}
+
+    def _made(self, engine: str, stack: contextlib.ExitStack, beside_others: bool) -> Zygote:
+        """A preloaded process to be; one `beside_others` is launched already, so that they import side by side."""
+        # Another interpreter must find this harness, and not our packages beside it.
+        python, path = self._pythons[engine], None if self._pythons[engine] is None else [Path.cwd()]
+        preloads = not must_import_in_trials(self._cells_by_engine[engine], engine)
+        made = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
+        if beside_others:
+            launch(made, stack)
+        return made
+
+    def _imported(self, made: Mapping[str, Zygote], stack: contextlib.ExitStack) -> dict[str, Zygote]:
+        """Those of these engines, once they have imported, with a note of their versions."""
+        zygotes = {engine: stack.enter_context(one) for engine, one in made.items()}
+        versions = {name: packages_of(zygote) for name, zygote in zygotes.items()}
+        own = {name for name, python in self._pythons.items() if name == DEFAULT and python is None}  # whose are facts
+        self._note_versions({name: found for name, found in versions.items() if name not in own})
+        self._warn_of_newer(versions)
+        return zygotes
 
     def _warn_of_newer(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
         """Say here and on the page, once, which frameworks are newer than what their engines were tested with."""

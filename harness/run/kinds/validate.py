@@ -25,7 +25,7 @@ from harness.record.store import RunStore
 from harness.record.trial import PATIENCE, Plant, is_hopeless
 from harness.record.validation import with_recorded_rules, write_validation
 from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
-from harness.run.kinds.base import Arm, TrialRun
+from harness.run.kinds.base import Arm, TrialRun, launch
 from harness.run.kinds.decision import AbSettings, sealed_looks
 from harness.run.kinds.sides import revision_zygote
 from harness.run.process.engines import python_for
@@ -169,24 +169,27 @@ class ValidationRun(TrialRun):
     def environments(self) -> Iterator[Mapping[str, Zygote]]:
         """One more for each way in which arms of some round are forked, to show what layout alone does."""
         with contextlib.ExitStack() as stack:
-            found = {self._process(ArmRecord(name="a")): stack.enter_context(super().environments())[self._engine]}
+            made, several = dict[str, Zygote](), len(self._processes) > 1
             for name, arm in self._processes.items():
-                if arm.revision:
-                    found[name] = stack.enter_context(self._of_revision())
-                elif arm.apart:
-                    found[name] = stack.enter_context(super().environments())[self._engine]
+                made[name] = self._of_revision(stack) if arm.revision else self._made(self._engine, stack, several)
+            found = dict[str, Zygote]()
+            for name, arm in self._processes.items():
+                one = made[name]
+                found[name] = (
+                    stack.enter_context(one)
+                    if arm.revision
+                    else self._imported({self._engine: one}, stack)[self._engine]
+                )
             yield found
 
-    @contextlib.contextmanager
-    def _of_revision(self) -> Iterator[Zygote]:
-        """A preloaded process with a work tree of the plan's commit, made as for a side of `ab`."""
+    def _of_revision(self, stack: contextlib.ExitStack) -> Zygote:
+        """A launched process with a work tree of the plan's commit, made as for a side of `ab`."""
         repository = Repository.around(Path.cwd(), TWO_REVISIONS)
         python = python_for(self.store.manifest.sweep) or sys.executable
-        with (
-            repository.tree(self.plan.commit or "") as tree,
-            revision_zygote(repository, tree, python, {}, self._engine) as zygote,
-        ):
-            yield zygote
+        tree = stack.enter_context(repository.tree(self.plan.commit or ""))
+        made = revision_zygote(repository, tree, python, {}, self._engine)
+        launch(made, stack)
+        return made
 
     def arms(self) -> Sequence[Arm]:
         """A cell each, from every preloaded process."""

@@ -1,8 +1,6 @@
 """`validate` about two equal revisions: two work trees of one commit, or the reason why there are none."""
 
-import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from tests.run.benches import press_ctrl_c
 from tests.run.fakes import FakeZygote, Play
 from tests.run.repositories import Repo
 from tests.run.stubs import WITNESS, install, told_by
-from tests.run.validated import ONE, ValidateBench, as_planted
+from tests.run.validated import ONE, Handed, ValidateBench, as_planted
 
 COMMIT = "c" * 40
 OWN = cell(model="net:make_model")
@@ -56,11 +54,11 @@ class RevisionBench(ValidateBench):
     def asked(self) -> ValidateSettings:
         return replace(super().asked, commit=self.commit, revisions_left_out=self.why)
 
-    @contextlib.contextmanager
-    def _of_tree(self, repository: object, tree: Path, *_: object) -> Iterator[FakeZygote]:
+    def _of_tree(self, repository: object, tree: Path, *_: object) -> Handed:
         assert (tree / "net.py").exists()
         self.trees.append(tree)
-        yield FakeZygote(self.folder / f"tree-{len(self.trees)}", self.plays, diary=self.diary)
+        zygote = FakeZygote(self.folder / f"tree-{len(self.trees)}", self.plays, diary=self.diary)
+        return Handed(zygote, self.starts)
 
 
 def test_in_every_fourth_round_of_a_cell_all_arms_have_work_trees_and_the_sides_of_a_decision_their_own() -> None:
@@ -99,6 +97,8 @@ def test_they_are_decided_and_told_by_themselves_and_leave_nothing(
     assert found == [(1, False, 2), (2, False, 1), (2, True, 1)]
     assert [spread.false_alarms.of for spread in record.spreads if spread.false_alarms] == [2, 1, 1]
     assert record.revisions_left_out is None
+    assert [what for what, _ in bench.starts] == ["launched"] * 4 + ["waited for"] * 4, "they import side by side"
+    assert [who for _, who in bench.starts[:4]] == [who for _, who in bench.starts[4:]]
     assert len({*bench.trees}) == 2
     assert not any(tree.exists() for tree in bench.trees)
     assert repo.state() == before
@@ -149,11 +149,10 @@ def _stop_in_the_last_round(bench: RevisionBench) -> None:
 
     usual = bench._of_tree
 
-    @contextlib.contextmanager
-    def stopping(repository: object, tree: Path, *more: object) -> Iterator[FakeZygote]:
-        with usual(repository, tree, *more) as zygote:
-            zygote.plays = as_planted(kind=stops)
-            yield zygote
+    def stopping(repository: object, tree: Path, *more: object) -> Handed:
+        handed = usual(repository, tree, *more)
+        handed.zygote.plays = as_planted(kind=stops)
+        return handed
 
     bench.patch.setattr("harness.run.kinds.validate.revision_zygote", stopping)
     with pytest.raises(Interrupted):
