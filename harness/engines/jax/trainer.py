@@ -18,11 +18,12 @@ from harness.protocol.state import VariableState
 from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
 from harness.spec.cell import TrainingCell
+from harness.trial.copies import one_where_alike
 from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS
-from harness.trial.same_work.state import State, StateOrder, one_where_alike
+from harness.trial.same_work.state import State, StateOrder
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:

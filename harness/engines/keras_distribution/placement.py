@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import in_order, laid
-from harness.trial.same_work.state import one_where_alike
+from harness.trial.copies import one_where_alike
 
 if TYPE_CHECKING:
     from harness.protocol.state import Array

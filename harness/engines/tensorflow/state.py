@@ -5,6 +5,7 @@ from typing import Any
 
 from harness.engines.tensorflow.server_state import ShardedVariable
 from harness.protocol.state import VariableState
+from harness.trial.copies import one_where_alike
 
 
 def capture(model: Any, optimizer: Any) -> list[VariableState]:
@@ -30,9 +31,5 @@ def copies_of(variable: Any) -> list[Any]:
 
 
 def _read(variable: Any, kind: str) -> VariableState:
-    """Copies that hold the same are one array: of a large model those of all replicas would not fit memory."""
-    import numpy as np
-
-    first, *others = (copy.numpy() for copy in copies_of(variable))
-    alike = (first if np.array_equal(first, other) else other for other in others)
-    return VariableState(variable.path, kind, (first, *alike))
+    copies = (copy.numpy() for copy in copies_of(variable))  # each of them is nobody else's
+    return VariableState(variable.path, kind, one_where_alike(copies, ours=True))

@@ -1,6 +1,6 @@
 """Training state as arrays in an order that stays: weights, statistics, the optimizer's slots, its count of updates."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,23 +71,3 @@ class StateOrder:
     def captured(self, state: State, copies: "Callable[[str, Any], tuple[Array, ...]]") -> list[VariableState]:
         """Every array, and what `copies` finds of one of a kind on each device that this process has."""
         return [VariableState(name, kind, copies(kind, array)) for name, kind, array in self.arrays(state)]
-
-
-def one_where_alike(values: "Iterable[Array]") -> "tuple[Array, ...]":
-    """What each device holds, copied, since a step overwrites it. What is the first's bit for bit is one array with it:
-    of a large model those of all replicas would not fit memory."""
-    import numpy as np
-
-    of_each = iter(values)
-    first = np.array(next(of_each))
-    return (first, *(first if _same_bits(first, other) else np.array(other) for other in of_each))
-
-
-def _same_bits(one: "Array", other: "Array") -> bool:
-    """Whether two arrays are the same, and so is what is no number in them, or a zero's sign."""
-    import numpy as np
-
-    if (one.dtype, one.shape) != (other.dtype, other.shape):
-        return False
-    first, second = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (one, other))
-    return np.array_equal(first, second)

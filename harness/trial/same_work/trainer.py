@@ -164,7 +164,7 @@ def reference_key(request: Request, initial: Sequence[VariableState], batches: "
     """All that the reference of the first updates depends on: the whole cell, the seed, where each copy of the state
     begins, and the examples. What else there is, such as versions, a run has once.
 
-    An array that several replicas' copies are (`harness.trial.same_work.state.one_where_alike`) is read once.
+    An array that several replicas' copies are (`harness.trial.copies.one_where_alike`) is read once.
     """
     own = [[0, *(r for r, copy in enumerate(state.copies) if copy is not state.copies[0])] for state in initial]
     begins = (state.copies[r] for state, replicas in zip(initial, own, strict=True) for r in replicas)

@@ -26,7 +26,9 @@ def test_copies_that_hold_the_same_are_one_array_and_others_stay_as_they_are() -
     assert second.copies[0] is second.copies[1]
 
 
-def test_what_is_no_number_is_each_replicas_own() -> None:
-    broken = variable([np.nan], [np.nan])
+def test_what_is_no_number_in_both_is_alike_and_zeros_of_two_signs_are_not() -> None:
+    broken = variable([np.nan, 0.0], [np.nan, 0.0], [np.nan, -0.0])
     [state] = capture(SimpleNamespace(variables=[broken], trainable_variables=[broken]), SimpleNamespace(variables=[]))
-    assert np.isnan(state.copies).all()
+    first, second, third = state.copies
+    assert first is second
+    assert np.signbit(third[1])

@@ -6,10 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from harness.trial.same_work.state import one_where_alike
+from harness.trial.copies import one_where_alike
 
 
-@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.int32, bool])
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.int32, bool, np.complex128])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
 def test_what_devices_hold_alike_is_one_array_and_a_copy(dtype: type, shape: tuple[int, ...]) -> None:
     on_devices = [np.ones(shape, dtype) for _ in range(3)]
@@ -27,6 +27,13 @@ def test_what_is_no_number_in_both_is_alike_and_zeros_of_two_signs_are_not() -> 
     assert first is second
     assert first is not third
     assert np.signbit(third[1])
+
+
+def test_what_nobody_else_writes_is_not_copied() -> None:
+    given = [np.array([value], np.float32) for value in (1, 1, 2)]
+    first, second, third = one_where_alike(given, ours=True)
+    assert first is second is given[0]
+    assert third is given[2]
 
 
 def test_arrays_of_other_types_or_shapes_are_not_alike() -> None:
