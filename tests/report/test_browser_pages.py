@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -30,7 +31,7 @@ from tests.explained import explain_run
 from tests.faulted import PLAN, example, run_manifest
 from tests.histories import nights
 from tests.report.collectives import BETWEEN, ON_ONE, RING, in_three_sizes
-from tests.report.conftest import Open
+from tests.report.conftest import Open, Opened
 from tests.report.pipelines import RATES, run_at
 from tests.report.quantities import run_of
 from tests.report.rooflines import known
@@ -84,21 +85,40 @@ def others(folder: Path) -> Iterator[tuple[str, str]]:
     yield "imported", imported_page(load_manifest(path))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_page_is_drawn_silent_and_alone_at_every_width_in_both_themes(
-    opened: Open, folder: Path, tmp_path: Path, kind: str, width: int
-) -> None:
+@pytest.fixture(scope="module", params=[*itertools.product(KINDS, WIDTHS)], ids=lambda of: "-".join(map(str, of)))
+def wide(request: pytest.FixtureRequest, opened: Open, folder: Path) -> Iterator[tuple[Opened, int]]:
+    """A page that is open at a width, and the width."""
+    kind, width = request.param
     with opened(folder / f"{kind}.html", width) as it:
-        for theme in THEMES:
-            it.page.emulate_media(color_scheme=theme)
-            it.page.screenshot(path=tmp_path / "page.png", full_page=width == max(WIDTHS))
-            content = it.page.evaluate("document.documentElement.scrollWidth")
-            paper = it.page.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert content <= width, f"{content} pixels of content in a window of {width}, {theme}"
-            assert (paper == "rgb(255, 255, 255)") == (theme == "light")
-            assert (tmp_path / "page.png").stat().st_size > 5_000
-        it.quiet()
+        yield it, width
+
+
+def test_a_page_is_drawn_silent_and_alone_at_every_width_in_both_themes(
+    wide: tuple[Opened, int], tmp_path: Path
+) -> None:
+    it, width = wide
+    for theme in THEMES:
+        it.page.emulate_media(color_scheme=theme)
+        it.page.screenshot(path=tmp_path / "page.png", full_page=width == max(WIDTHS))
+        content = it.page.evaluate("document.documentElement.scrollWidth")
+        paper = it.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert content <= width, f"{content} pixels of content in a window of {width}, {theme}"
+        assert (paper == "rgb(255, 255, 255)") == (theme == "light")
+        assert (tmp_path / "page.png").stat().st_size > 5_000
+    it.quiet()
+
+
+CUT = """frames => frames.filter(it => it.querySelector('table') && it.checkVisibility())
+  .map(it => [it.classList.contains('cut'), it.scrollWidth > it.clientWidth])"""
+
+
+def test_a_table_that_is_wider_than_the_page_says_so_and_no_other(wide: tuple[Opened, int]) -> None:
+    it, width = wide
+    it.page.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)")
+    it.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    found = it.page.locator(".scroll").evaluate_all(CUT)
+    assert all(said == cut for said, cut in found)
+    assert width > 390 or any(cut for _, cut in found)
 
 
 def test_a_report_has_every_figure_and_published_scaling_is_hidden_until_it_is_asked_for(
@@ -115,23 +135,6 @@ def test_a_report_has_every_figure_and_published_scaling_is_hidden_until_it_is_a
 def test_a_report_prints(opened: Open, folder: Path) -> None:
     with opened(folder / "report.html") as it:
         assert it.page.pdf().startswith(b"%PDF")
-
-
-CUT = """frames => frames.filter(it => it.querySelector('table') && it.checkVisibility())
-  .map(it => [it.classList.contains('cut'), it.scrollWidth > it.clientWidth])"""
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_table_that_is_wider_than_the_page_says_so_and_no_other(
-    opened: Open, folder: Path, kind: str, width: int
-) -> None:
-    with opened(folder / f"{kind}.html", width) as it:
-        it.page.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)")
-        it.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        found = it.page.locator(".scroll").evaluate_all(CUT)
-        assert all(said == cut for said, cut in found)
-        assert width > 390 or any(cut for _, cut in found)
 
 
 @pytest.mark.parametrize(
