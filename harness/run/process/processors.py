@@ -1,5 +1,6 @@
-"""The processors that a trial of several processes has between its hosts."""
+"""The processors that a trial of several processes has between its hosts, and what processes have used of them."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
@@ -36,3 +37,15 @@ def resources_of(processes: Iterable[Computing], lead: Resources) -> Resources:
     shared = any(replicas[host] > physical[host] for host in physical)
     bound = sum(physical.values()) or lead.physical_devices
     return lead.model_copy(update={"physical_devices": bound, "shared": shared, "gpus": list(gpus)})
+
+
+def processor_seconds(pids: Iterable[int]) -> float:
+    """Seconds of processor time that processes of this machine have used, all their threads together."""
+    import psutil
+
+    used = 0.0
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):  # it is gone
+            times = psutil.Process(pid).cpu_times()
+            used += times.user + times.system
+    return used

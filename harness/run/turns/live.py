@@ -15,6 +15,7 @@ from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecor
 from harness.registry import is_script
 from harness.run.interrupts import Interrupts
 from harness.run.process.memory import OutOfMemoryCounter
+from harness.run.process.processors import processor_seconds
 from harness.run.process.spawning import spawn
 from harness.run.process.stacks import at_data, last_words, settled
 from harness.run.process.zygote import SLICE_S, Zygote
@@ -31,6 +32,8 @@ FROM_PTX = "CUDA kernels will be jit-compiled from PTX"
 for later processes."""
 KERNELS_S = 1800.0
 """How much longer a trial may then take: TensorFlow says 30 minutes or longer."""
+BUSY_SHARE = 0.5
+"""Of its time, from which on one that is ended is said to have computed."""
 ALONE_BLOCKS = 3
 """Blocks in whose trials workers also time what each computes alone. Which host is slow does not change from block to
 block, and tracing the pass would be a good part of every trial's fixed cost."""
@@ -222,6 +225,7 @@ class LiveTrial:
 
     def _limit(self) -> float:
         """When a phase that begins now counts as hung."""
+        self._used_before = processor_seconds(self.child.pids)
         return time.monotonic() + self.timeout_s * self.company
 
     def _receive(self) -> Report:
@@ -317,7 +321,7 @@ class LiveTrial:
 
     def _hung(self) -> NoReturn:
         self._close_phase()
-        missing = self.child.awaited()
+        missing, computed = self.child.awaited(), self._computed()
         self.child.signal(signal.SIGUSR1)
         self.evidence = settled(self.child.stderr_tail) or None
         data = at_data(self.child.stderr_tail(END_OF_LOG), self.cell.data_set) if self.cell.data_set else ""
@@ -327,7 +331,14 @@ class LiveTrial:
             reason += f", nor within {self.timeout_s * self.company:g} s, as {self.company} may share the cores"
         if self._kernels_until is not None:
             reason += f", nor in {KERNELS_S:g} s more, in which kernels were compiled for its card"
-        self._end("timeout", ": ".join(filter(None, (reason, missing, data, self._unmarked()))))
+        self._end("timeout", ": ".join(filter(None, (reason, missing, data or self._unmarked() or computed))))
+
+    def _computed(self) -> str:
+        """What to do where it may be slow, and not hang: it used processors for half of the time or more."""
+        used = processor_seconds(self.child.pids) - self._used_before
+        if self._taking_turns or used < BUSY_SHARE * self.timeout_s * self.company:
+            return ""
+        return f"it computed ({used:.0f} s of processor time), for which a longer --timeout may be all that it needs"
 
     def _unmarked(self) -> str:
         """Why a script of the user's own that goes on and on is never set up; empty where it is no script."""

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import threading
 import time
@@ -181,6 +182,19 @@ def test_one_that_hangs_is_ended_though_the_others_go_on_reporting(tmp_path: Pat
     assert group.statuses() == {CELLS[0].cell_id: "ok", CELLS[1].cell_id: "timeout", CELLS[2].cell_id: "ok"}
     [hung] = [record for record in group.kept if record.status == "timeout"]
     assert hung.reason == ("no sign of life within 0.4 s during check, nor within 1.2 s, as 3 may share the cores")
+
+
+def test_one_that_is_ended_while_it_computes_is_told_of_the_longer_limit_that_it_may_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.turns.live.processor_seconds", lambda _: time.monotonic())
+    group = Group(tmp_path, of_cell(CELLS[0], Play("first_step", Actor.hang)), CELLS[:1], together=1, timeout_s=0.4)
+    group.run()
+    assert re.fullmatch(
+        r"no sign of life within 0\.4 s during check: it computed \(\d+ s of processor time\), "
+        r"for which a longer --timeout may be all that it needs",
+        group.kept[0].reason or "",
+    )
 
 
 def test_the_limit_in_time_is_of_each_phase_and_not_of_all_of_set_up(
