@@ -43,3 +43,9 @@ def test_arrays_of_other_types_or_shapes_are_not_alike() -> None:
         ("int32", (2,)),
         ("float32", (1, 2)),
     ]
+
+
+def test_text_is_told_apart_by_what_it_says() -> None:
+    first, second, third = one_where_alike(np.array([word], object) for word in ("a", "a", "b"))
+    assert second is first
+    assert third is not first
