@@ -6,6 +6,7 @@ model's own, so what would be right has to be asked of the model, too: `settle_s
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +19,7 @@ from harness.engines.tensorflow.tapes import tapes_return
 from harness.engines.tensorflow.train_step import HandedOver, begin_loss_anew, compile_as_asked
 from harness.engines.tensorflow.training import Training
 from harness.errors import Unprovable
+from harness.trial.copies import same_bits
 from harness.trial.judgement import NOISE_FACTOR
 from harness.trial.norms import distance, length
 
@@ -81,7 +83,7 @@ class OwnTrainedDevice(SingleDevice):
         try:
             with super()._as_replicas():
                 yield
-            if self._after is not None and not _same(self._trained(), self._after):
+            if self._after is not None and not self._trained_are(self._after):
                 raise Unprovable(f"{self._subject} changes trained weights after the optimizer has, {_ALONE}")
         finally:
             del self._optimizer.apply
@@ -95,7 +97,7 @@ class OwnTrainedDevice(SingleDevice):
 
         gradients = self._handed.take(grads, trainable_variables)
         gradients[:] = [times_gradient(gradient, self._factor) for gradient in gradients]
-        if not tf.inside_function() and not _same(self._trained(), self._before):
+        if not tf.inside_function() and not self._trained_are(self._before):
             self._refuse(f"changes trained weights before the optimizer does, {_ALONE}")
         self._lockstep.meet(self._handed_over(gradients), self._apply_together)
 
@@ -217,6 +219,11 @@ class OwnTrainedDevice(SingleDevice):
     def _trained(self) -> "list[Array]":
         return [variable.numpy() for variable in self._trained_variables]
 
+    def _trained_are(self, values: "Sequence[Array]") -> bool:
+        """Bit for bit, so that what is no number is the same as itself; one is copied at a time."""
+        now = (variable.numpy() for variable in self._trained_variables)
+        return all(itertools.starmap(same_bits, zip(now, values, strict=True)))
+
     @property
     def _subject(self) -> str:
         return f"the model's own {own_training(self._model)}"
@@ -286,8 +293,3 @@ def _draws(now: "Sequence[Array]", before: "Sequence[Array]") -> bool:
 
 
 _ALONE = "and the reference knows what the optimizer does alone"
-
-
-def _same(some: "Sequence[Array]", others: "Sequence[Array]") -> bool:
-    """Bit for bit, so that what is no number is the same as itself."""
-    return all(a.tobytes() == b.tobytes() for a, b in zip(some, others, strict=True))
