@@ -132,6 +132,23 @@ def _read(folder: Path, *names: str) -> "tf.data.Dataset":
     return examples.map(tf.autograph.experimental.do_not_convert(lambda example: (example[image], example[label])))
 
 
+def read_part(folder: Path, image: str, label: str, first: int, count: int) -> "tf.data.Dataset":
+    """The `count` examples from number `first` on of what `read` gives of these features, which decodes all those
+    before them, too."""
+    import tensorflow as tf
+
+    tfds = import_tfds()
+    builder = opened(folder)
+    feature = builder.info.features[image]
+    encoded = tfds.decode.PartialDecoding({image: True, label: True}, decoders={image: tfds.decode.SkipDecoding()})
+    config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
+    examples = builder.as_dataset(split=TRAIN, decoders=encoded, read_config=config).skip(first).take(count)
+    decoded = tf.autograph.experimental.do_not_convert(
+        lambda example: (feature.decode_example(example[image]), example[label])
+    )
+    return examples.map(decoded, num_parallel_calls=tf.data.AUTOTUNE)
+
+
 def forget() -> None:
     """Drop what `opened` and `read` keep: the files have changed."""
     opened.cache_clear()

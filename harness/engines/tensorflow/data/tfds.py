@@ -21,6 +21,7 @@ from harness.engines.tensorflow.data.store import (
     not_prepared,
     opened,
     read,
+    read_part,
     state_of_files,
     unusable,
 )
@@ -86,6 +87,14 @@ class TfdsSource(Source):
         builder = self._builder(data_dir)
         made = read(Path(builder.data_dir), *_image_and_label(builder.info))
         return made if self.gives == "images" else in_pairs(made)
+
+    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
+        """The same; no image before the first is decoded."""
+        builder = self._builder(data_dir)
+        if not (names := _image_and_label(builder.info)):
+            return super().part(data_dir, first, count)
+        image, label = names
+        return read_part(Path(builder.data_dir), image, label, first, count)
 
     def state(self, data_dir: Path) -> str:
         """As its files' names, sizes and times tell."""

@@ -1,5 +1,6 @@
 """`tfds:NAME`, without a network."""
 
+import io
 import shutil
 import socket
 from pathlib import Path
@@ -288,3 +289,32 @@ def test_what_a_set_gives_a_model_of_ones_own_is_known_before_the_run_where_it_i
     assert told.status == "crashed"
     assert told.reason is not None
     assert told.reason.startswith("data: 'tfds:made' gives inputs of the shape (3,) and the model takes {")
+
+
+@pytest.mark.parametrize("keys", [("image", "label"), None])
+def test_a_part_of_the_images_is_read_without_decoding_those_before_it(tmp_path: Path, keys: Any) -> None:
+    of, draws = import_tfds().features, np.random.default_rng(1)
+    features = {
+        "image": of.Image(shape=(None, None, 3)),
+        "label": of.ClassLabel(num_classes=3),
+        "more": of.Scalar(np.int64),
+    }
+    images: list[Any] = [draws.integers(0, 256, (4 + k, 5, 3), np.uint8) for k in range(8)]
+    prepared(
+        tmp_path / "whole", features, keys, [{"image": x, "label": k % 3, "more": k} for k, x in enumerate(images)]
+    )
+    images[0] = io.BytesIO(b"no image")
+    prepared(
+        tmp_path / "begun", features, keys, [{"image": x, "label": k % 3, "more": k} for k, x in enumerate(images)]
+    )
+    source = load_source("tfds:made")
+    whole = source.examples(tmp_path / "whole")
+    examples = list(whole.as_numpy_iterator())
+    for place, first, count in [("whole", 0, 8), ("whole", 6, 9), ("begun", 1, 4)]:
+        part = source.part(tmp_path / place, first, count)
+        assert part.element_spec == whole.element_spec
+        read = list(part.as_numpy_iterator())
+        assert len(read) == min(count, 8 - first)
+        for (x, y), (there, label) in zip(read, examples[first:], strict=False):
+            np.testing.assert_array_equal(x, there)
+            assert y == label
