@@ -1,22 +1,16 @@
 """Processes on hosts where somebody has started `python -m harness worker`."""
 
-import contextlib
-from collections.abc import Callable
-
 from harness.protocol.messages import LauncherOptions, Request
 from harness.run.launchers.agents.assignment import first_devices, hosts_of_tasks
-from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.identity import own_machine
 from harness.run.launchers.agents.meeting import LOOPBACK
 from harness.run.launchers.agents.placement import place_by_ports
 from harness.run.launchers.agents.remote import Agent
 from harness.run.launchers.agents.session import AgentLauncher, Session
 from harness.run.launchers.base import EXPOSED, NotNow, Placement, Seat, memberships_of, tasks_of
-from harness.run.network.loopback import private_loopback
 from harness.run.network.namespace import NotAvailable, TooSlow
+from harness.run.network.pool import Ground, Grounds
 from harness.run.process.zygote import Zygote
-
-FIRST_PORT = 20000
-"""In a namespace of its own, a trial has every port for itself."""
 
 
 class Attach(AgentLauncher):
@@ -24,6 +18,11 @@ class Attach(AgentLauncher):
 
     name = "attach"
     summary = "hosts that join by one command each, printed by the sweep"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grounds: dict[Session, Grounds] = {}
+        """The namespaces of a session's trials, which outlive each of them."""
 
     def available(self) -> str | None:
         """Always available: the hosts may be anywhere."""
@@ -44,35 +43,43 @@ class Attach(AgentLauncher):
         """The agents in the order in which they joined, workers first."""
         agents = self.agents_for(request, zygote)
         session = self.session(request, zygote)
-        private = _private_placement(request, agents, session.warn_once)
+        private = self._private_placement(request, agents, session)
         return private if private is not None else place_by_ports(self.name, request, agents)
 
+    def end(self, session: Session) -> None:
+        """Give up its network namespaces."""
+        if (grounds := self._grounds.pop(session, None)) is not None:
+            grounds.close()
 
-def _private_placement(request: Request, agents: list[Agent], warn: Callable[[str], None]) -> Placement | None:
-    """Seats in a network namespace, where all agents are this machine's: TensorFlow's servers listen on every
-    address that they find, and on loopback alone is what was asked for. None where that cannot be had, or is not
-    wanted."""
-    here = own_identity().machine if request.isolate else ""
-    if not here or any(agent.identity.machine != here or agent.address != LOOPBACK for agent in agents):
-        return None
-    stack = contextlib.ExitStack()
-    try:
-        host = stack.enter_context(private_loopback())
-    except TooSlow as error:
-        raise NotNow(f"launcher 'attach': {error}; --no-isolate does without namespaces") from None
-    except NotAvailable as error:
-        warn(f"{error}: {EXPOSED}")
-        return None
-    tasks = tasks_of(request.cell)
+    def _private_placement(self, request: Request, agents: list[Agent], session: Session) -> Placement | None:
+        """Seats in a network namespace, where all agents are this machine's: TensorFlow's servers listen on every
+        address that they find, and on loopback alone is what was asked for. None where that cannot be had, or is not
+        wanted."""
+        here = own_machine() if request.isolate else ""
+        if not here or any(agent.identity.machine != here or agent.address != LOOPBACK for agent in agents):
+            return None
+        grounds = self._grounds.setdefault(session, Grounds())
+        try:
+            ground = grounds.loopback()
+        except TooSlow as error:
+            raise NotNow(f"launcher 'attach': {error}; --no-isolate does without namespaces") from None
+        except NotAvailable as error:
+            session.warn_once(f"{error}: {EXPOSED}")
+            return None
+        seats = _seats_on(ground, request, agents)
+        return Placement(seats, release=lambda: grounds.give_back(ground), isolated=True)
+
+
+def _seats_on(ground: Ground, request: Request, agents: list[Agent]) -> list[Seat]:
+    tasks, [host] = tasks_of(request.cell), ground.hosts
     hosts = hosts_of_tasks(tasks, len(agents))
     first = first_devices(hosts, tasks, request.cell.shape.replicas)
-    addresses = {task: f"{host.address}:{FIRST_PORT + number}" for number, task in enumerate(tasks)}
+    addresses = {task: address for task, (_, address) in zip(tasks, ground.addresses(len(tasks)), strict=True)}
     where = {"namespace": host.namespace, "user_namespace": host.user_namespace or ""}
-    seats = [
+    return [
         Seat(member.model_copy(update={"first_device": device, **where}), agents[number])
         for member, number, device in zip(memberships_of(request, addresses), hosts, first, strict=True)
     ]
-    return Placement(seats, release=stack.close, isolated=True)
 
 
 LAUNCHER = Attach()

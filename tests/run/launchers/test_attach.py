@@ -1,6 +1,7 @@
 """Real trials on hosts that joined by the printed command, and what becomes of them when a host goes away."""
 
 import contextlib
+import io
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +20,10 @@ from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.launchers import launchers
+from harness.run.launchers.agents.identity import own_identity
+from harness.run.launchers.agents.session import Session
 from harness.run.launchers.attach import Attach
+from harness.run.launchers.base import Placement
 from harness.run.network import loopback_available
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
@@ -103,6 +108,28 @@ def test_agents_of_this_machine_are_isolated_unless_that_is_not_wanted(
     assert placement.isolated == wanted
     assert all(bool(seat.member.namespace) == wanted for seat in placement.seats)
     placement.release()
+
+
+@pytest.mark.skipif(loopback_available() is not None, reason="the kernel refuses network namespaces")
+def test_what_a_trial_leaves_of_a_network_is_the_next_ones_and_those_that_live_together_have_one_each() -> None:
+    launcher, request = Attach(), request_of(**PAIR)
+    agents: list[Any] = [SimpleNamespace(identity=own_identity(), address="127.0.0.1")] * 2
+    session = Session("attach", "", request.launcher_options, io.StringIO())
+
+    def placed() -> Placement:
+        placement = launcher._private_placement(request, agents, session)
+        assert placement is not None
+        return placement
+
+    first, beside = placed(), placed()
+    first.release()
+    after = placed()
+    spaces = [{seat.member.namespace for seat in placement.seats} for placement in (first, beside, after)]
+    assert spaces[0] == spaces[2] != spaces[1]
+    assert first.seats[0].member.cluster != after.seats[0].member.cluster, "no port is used again"
+    session.meeting.close()
+    launcher.end(session)
+    assert not any(Path(*space).exists() for space in spaces)
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def own_identity(address: str = "") -> Identity:
         python=platform.python_version(),
         host=socket.gethostname(),
         address=address,
-        machine=_machine(),
+        machine=own_machine(),
         node=os.environ.get("SLURMD_NODENAME", "") if "SLURM_PROCID" in os.environ else "",
         confined=confined(usable_cores(), os.cpu_count() or 0),
         variables=telling_variables(os.environ),
@@ -110,7 +110,7 @@ def telling_variables(environment: Mapping[str, str], engine: str = DEFAULT) -> 
     return found
 
 
-def _machine() -> str:
+def own_machine() -> str:
     """The same for two processes that see each other in /proc; empty where that cannot be told."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
