@@ -25,11 +25,14 @@ from harness.spec.faults import Faults, faults_from
 from tests.cli.real import processes_of
 from tests.preloaded import handed_in
 
+PACED = "tests.run.kinds.faults.paced"
 SMALL = {
     "repeats": 1,
     "steps": 30,
     "checkpoint_every": 10,
+    "model": f"{PACED}:model",
     "data": "synthetic",
+    "batch_size": 4,
     "optimizer": "momentum",
     "stall": 30.0,
     "timeout": 300.0,
@@ -73,8 +76,9 @@ def measured(results: Path, cost_pairs: int = 0, **changes: object) -> dict[str,
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a job of one process, with all that a run measures and the optimizer that runs have by default."""
     folder, faults = tmp_path_factory.mktemp("mirrored"), ["kill_worker", "sigterm"]
+    of_a_megabyte = {"model": f"{PACED}:megabyte_model", "optimizer": "adam"}
     with in_brief(cost_pairs=1, references=2):
-        return run_of(folder, strategy="mirrored", fault=faults, steps=LONG, optimizer="adam")
+        return run_of(folder, strategy="mirrored", fault=faults, steps=LONG, **of_a_megabyte)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +151,7 @@ def test_the_other_strategies_of_one_process_come_back_with_the_same_weights_too
 
 @pytest.mark.slow
 def test_without_a_checkpoint_a_job_begins_again_and_ends_right(tmp_path: Path) -> None:
-    steps = 4 * LONG  # those of a job that saves nothing are quick: on a busy machine it ended before the fault
-    found = measured(tmp_path, strategy="mirrored", fault="restart", checkpoint_every=0, steps=steps)
+    found = measured(tmp_path, strategy="mirrored", fault="restart", checkpoint_every=0, steps=LONG)
     assert found["restart"].status == "lost_state", found["restart"].reason
     assert found["restart"].resumed_from == 0
     assert found["restart"].weights is not None
@@ -238,12 +241,16 @@ def test_nothing_is_left_when_the_run_is_ended_while_a_worker_is_frozen(tmp_path
         "1",
         "--steps",
         "60",
+        "--model",
+        f"{PACED}:model",
         "--batch-size",
         "2",
         "--optimizer",
         "sgd",
         "--stall",
         "60",
+        "--seed",
+        "6",  # by which the undisturbed job is not the first
         "--data",
         "synthetic",
     ]
