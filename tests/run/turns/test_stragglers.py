@@ -26,13 +26,14 @@ CELL = cell(
     replicas=1,
     data="synthetic",
     model="mnist_cnn",
-    batch_size=256,
-    global_batch_size=512,
+    optimizer="sgd",
+    batch_size=64,
+    global_batch_size=128,
 )
 COLLECTIVE = CollectiveCell(
     collective="all_reduce", size=2**16, strategy="multi_worker_mirrored", workers=2, replicas=1, device="virtual-cpu"
 )
-RUNS_S, STANDS_S = 0.01, 0.05
+RUNS_S, STANDS_S = 0.005, 0.025
 """Short against a pass of that batch, so that every pass is interrupted about as often."""
 
 
