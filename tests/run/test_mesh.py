@@ -48,7 +48,7 @@ def measured(shared_zygote: Zygote, mesh: str, model: str = "mlp", **keys: Any) 
 
 @pytest.mark.parametrize("mesh", ["batch:2", "model:2", "batch:2,model:2"])
 @pytest.mark.parametrize(
-    ("model", "optimizer"), [("mlp", "adam"), ("mnist_cnn", "sgd"), ("transformer(layers=1)", "sgd")]
+    ("model", "optimizer"), [("mlp", "adam"), ("mnist_cnn", "sgd"), ("transformer(layers=1,width=16,tokens=16)", "sgd")]
 )
 def test_every_division_of_a_model_passes_the_gate(trained: Trained, model: str, optimizer: str, mesh: str) -> None:
     record = trained(mesh, model, optimizer)
@@ -56,7 +56,7 @@ def test_every_division_of_a_model_passes_the_gate(trained: Trained, model: str,
     assert len(record.resources.logical_devices) == Mesh.parse(mesh).devices
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "sgd", "momentum"])
+@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
 def test_slots_lie_as_their_weights_do(trained: Trained, optimizer: str) -> None:
     assert trained("model:2", "mlp", optimizer).status == "ok"
 
