@@ -1,25 +1,28 @@
 """The gate for real: a git repository with a training step of a user's own, in two commits."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.preloaded import handed_in
 from tests.pytest_plugin.conftest import LOADED
 from tests.run.repositories import Repo
 from tests.undisturbed import undisturbed
 
+pytest_plugins = ["pytester"]
 STEP = """
 import tensorflow as tf
 
 
 def make_step():
-    weight = tf.Variable(tf.ones((256, 256)) / 256)
+    weight = tf.Variable(tf.ones((128, 128)) / 128)
 
     @tf.function
     def step():
-        out = tf.ones((256, 256))
+        out = tf.ones((128, 128))
         for _ in range({times}):
             out = tf.matmul(out, weight)
         weight.assign(0.999 * weight)
@@ -49,11 +52,21 @@ def project(tmp_path: Path) -> Repo:
     return repository
 
 
+def arguments_of(*arguments: str, blocks: int = BLOCKS) -> list[str]:
+    return [*LOADED, "-p", "no:cacheprovider", *SETTINGS, "--gate-max-blocks", str(blocks), *arguments]
+
+
 def gate(project: Repo, *arguments: str, blocks: int = BLOCKS) -> Gated:
     """A pytest of the user's, in a process of its own."""
-    settings = [*SETTINGS, "--gate-max-blocks", str(blocks)]
-    command = [sys.executable, "-m", "pytest", *LOADED, "-p", "no:cacheprovider", *settings, *arguments]
+    command = [sys.executable, "-m", "pytest", *arguments_of(*arguments, blocks=blocks)]
     return subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
+
+
+def gate_here(pytester: pytest.Pytester, project: Repo, *arguments: str) -> Gated:
+    """The same in this process, whose trials need not import TensorFlow."""
+    with handed_in(), contextlib.chdir(project.root):
+        ran = pytester.runpytest_inprocess(*arguments_of(*arguments))
+    return Gated(arguments, ran.ret, str(ran.stdout), str(ran.stderr))
 
 
 def must_fail(gated: Gated) -> None:
@@ -75,12 +88,12 @@ def test_a_commit_that_makes_a_step_slower_fails_and_the_same_commit_does_not(pr
 
 
 @pytest.mark.slow
-def test_a_stored_baseline_finds_the_same(project: Repo) -> None:
+def test_a_stored_baseline_finds_the_same(project: Repo, pytester: pytest.Pytester) -> None:
     def saved_and_held_against() -> Gated:
         project.git("checkout", "--quiet", "HEAD~1")
-        saved = gate(project, "--gate-save", "before")
+        saved = gate_here(pytester, project, "--gate-save", "before")
         assert "saved: " in saved.stdout, saved.stdout + saved.stderr
         project.git("checkout", "--quiet", "main")
-        return gate(project, "--gate-baseline", "before")
+        return gate_here(pytester, project, "--gate-baseline", "before")
 
     must_fail(undisturbed(saved_and_held_against, must_fail))
