@@ -193,30 +193,20 @@ def test_a_sweep_that_is_killed_while_its_job_is_submitted_leaves_no_job(
     assert nothing_left(slurm)
 
 
-@pytest.mark.slurm
-@pytest.mark.slow
-def test_a_job_of_its_own_has_every_processor_of_its_nodes(slurm: SlurmCluster, without: str, tmp_path: Path) -> None:
-    process = started(slurm, tmp_path, without)
-    assert comes_true(lambda: any(" RUNNING " in job for job in slurm.jobs()), 150)
-    shown = slurm.run("squeue", "--noheader", "--format=%C %D").stdout.split()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert shown == [str(len(NODES) * CPUS), str(len(NODES))]
-    assert nothing_left(slurm)
-
-
 def family(pid: int) -> list[psutil.Process]:
     return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
 
 
 @pytest.mark.slurm
 @pytest.mark.slow
-def test_a_job_that_somebody_cancels_ends_in_records_that_say_so(
+def test_a_job_of_its_own_has_every_processor_of_its_nodes_and_ends_in_records_that_say_so_if_somebody_cancels_it(
     slurm: SlurmCluster, without: str, tmp_path: Path
 ) -> None:
     process = started(slurm, tmp_path, without, "--trials=3")
     assert comes_true(lambda: trial_is_under_way(slurm), 150)
     [job] = [line.split()[0] for line in slurm.jobs()]
+    shown = slurm.run("squeue", "--noheader", "--format=%C %D").stdout.split()
+    assert shown == [str(len(NODES) * CPUS), str(len(NODES))]
     slurm.run("scancel", job)
     assert process.wait(120) == 1, "nothing was measured"
     trials = only_run(tmp_path / "results").trials
