@@ -156,6 +156,15 @@ def model() -> keras.Model:
     return _model(in_dicts=True)
 
 
+def plain_model() -> keras.Model:
+    """It takes the same, and looks nothing up: no gradient is sparse, whose sum over replicas takes long to trace."""
+    return _model(in_dicts=True, looks_up=False)
+
+
+def plain_model_of_tuples() -> keras.Model:
+    return _model(in_dicts=False, looks_up=False)
+
+
 def model_of_own_loss() -> keras.Model:
     """One that computes its loss itself, by weights alone that reach it."""
 
@@ -166,7 +175,7 @@ def model_of_own_loss() -> keras.Model:
             assert sample_weight is not None
             return super().compute_loss(x, y, y_pred, sample_weight, training)
 
-    return _model(in_dicts=True, kind=Weighing)
+    return _model(in_dicts=True, kind=Weighing, looks_up=False)
 
 
 def model_of_tuples() -> keras.Model:
@@ -189,7 +198,7 @@ def left_out_model() -> keras.Model:
         return of_replica
 
     custom.make_gradients = wrong
-    return model()
+    return plain_model()
 
 
 def misplaced_model() -> keras.Model:
@@ -205,13 +214,13 @@ def misplaced_model() -> keras.Model:
             yield {**x, "item": turned}, y
 
     custom.batches_of = wrong
-    return model()
+    return plain_model()
 
 
-def _model(in_dicts: bool, kind: type[keras.Model] = keras.Model) -> keras.Model:
+def _model(in_dicts: bool, kind: type[keras.Model] = keras.Model, looks_up: bool = True) -> keras.Model:
     user, item = keras.Input((), dtype="int32", name="user"), keras.Input((), dtype="int32", name="item")
     features = keras.Input((FEATURES,), name="features")
-    found = [keras.layers.Embedding(USERS, 4)(user), keras.layers.Embedding(ITEMS, 4)(item), features]
+    found = [_seen(user, USERS, looks_up), _seen(item, ITEMS, looks_up), features]
     hidden = keras.layers.Dense(16, "relu")(keras.layers.Concatenate()(found))
     rating = keras.layers.Dense(1, name="rating")(hidden)
     liked = keras.layers.Dense(1, "sigmoid", name="liked")(hidden)
@@ -223,6 +232,13 @@ def _model(in_dicts: bool, kind: type[keras.Model] = keras.Model) -> keras.Model
         loss_weights={"rating": 1.0, "liked": 0.5},
     )
     return made
+
+
+def _seen(number: Any, of: int, looks_up: bool) -> Any:
+    """What a model makes of a number below `of`."""
+    if looks_up:
+        return keras.layers.Embedding(of, 4)(number)
+    return keras.layers.Rescaling(1 / of)(keras.layers.Reshape((1,))(number))
 
 
 def texts() -> tf.data.Dataset:
