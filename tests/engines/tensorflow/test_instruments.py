@@ -137,14 +137,20 @@ SEVERAL = {
 """What two replicas are where they are not of one process."""
 
 
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of prepared data, which runs of each strategy read."""
+    return str(tmp_path_factory.mktemp("data"))
+
+
 @pytest.fixture(scope="module", params=STRATEGIES)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, digits: str) -> Run:
     """One block of one cell of a strategy, with every arm; what more blocks add, the stand-in shows."""
     folder: Path = tmp_path_factory.mktemp("explain")
     two = SEVERAL.get(request.param, {"replicas": [2]})
     optimizer = "adam" if request.param == "central_storage" else "sgd"  # slots take long to trace
     axes = {"strategy": [request.param], **two, "batch_size": [8], "model": ["mlp"], "optimizer": [optimizer]}
-    return one_block(folder, {**axes, "trace": True, "data_dir": str(folder / "data")})
+    return one_block(folder, {**axes, "trace": True, "data_dir": digits})
 
 
 def last(run: Run, arm: str) -> TrialRecord:
