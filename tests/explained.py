@@ -1,18 +1,29 @@
 """Runs of `explain` with known truth: how long each arm takes of the whole step, block by block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from harness.analysis.explain import Explanation
 from harness.record import Run
 from harness.record.cluster import AsynchronousUpdates
-from harness.record.explain import ALONE, ExplainPlan, FamilyRecord
+from harness.record.explain import (
+    ALONE,
+    EMPTY,
+    NO_INPUT,
+    NO_REDUCTION,
+    NO_UPDATE,
+    WHOLE,
+    ExplainPlan,
+    FamilyRecord,
+)
 from harness.record.manifest import PlanRecord
 from harness.record.trial import TraceRecord
+from harness.run.kinds import explain as explain_kind
 from harness.run.kinds.explain import ExplainRun, alone_of
-from harness.spec.cell import trained
+from harness.spec.cell import TrainingCell, trained
 from tests.comparisons import MIRRORED, as_run, scaled
 from tests.synthetic import computing, make_run
 
@@ -29,12 +40,25 @@ RATIOS = {
 }
 """Input 10, communication 30, update 5, dispatch 5, contention 10, compute 40 %: together the whole step. The sums by
 themselves take 37 %, so 7 % of a step hide behind it."""
+FEW = (WHOLE, NO_INPUT, NO_REDUCTION, NO_UPDATE, EMPTY)
+"""Arms that tell how much of a step is input, communication, update and dispatch."""
 STEADY = (0.0, 0.002, -0.002, 0.001, -0.001)
 
 
 def one_block_each(patch: pytest.MonkeyPatch) -> None:
     """Have runs measure one block of each cell: what more of them add, the ones here show."""
     patch.setattr(ExplainRun, "_left", lambda run: range(len(run.plan.families)))
+
+
+def with_arms(patch: pytest.MonkeyPatch, arms: Callable[[TrainingCell], Collection[str]]) -> None:
+    """Have runs measure of each cell the `arms` that it has of those named."""
+    made: Any = explain_kind._family
+
+    def family(cell: TrainingCell, engine: str) -> FamilyRecord:
+        whole: FamilyRecord = made(cell, engine)
+        return whole.model_copy(update={"arms": [arm for arm in whole.arms if arm in arms(cell)]})
+
+    patch.setattr(explain_kind, "_family", family)
 
 
 def explain_run(

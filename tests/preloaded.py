@@ -196,11 +196,10 @@ def _framework(command: list[str], others: bool) -> str | None:
         return DEFAULT
     if module != ZYGOTE or len(arguments) != 3:
         return None
-    arguments = arguments[2:]
+    name = arguments[2] if arguments[2] == DEFAULT else engine_of(arguments[2]).name
     if python == sys.executable:
-        return DEFAULT if (flags, arguments) == ([], [DEFAULT]) else None
-    engine = engine_of(arguments[0])
-    return engine.name if others and engine.name in FORKED else None
+        return DEFAULT if name == DEFAULT and not flags else None
+    return name if others and name in FORKED else None
 
 
 def _variables(environment: Mapping[str, str], cwd: Path | None) -> dict[str, str]:

@@ -102,10 +102,10 @@ def test_a_right_model_is_ok_a_dropped_replica_is_not_and_state_that_nobody_know
     preloaded: Callable[[], AbstractContextManager[None]], tmp_path: Path
 ) -> None:
     expected = {
-        faulty("missing").key: "wrong_result",
-        right("raw_moving").key: "unproved",
-        right("batch_renorm", "workers_2").key: "unproved",
-        right("own_weighted").key: "ok",
+        "dense__sgd__missing__early/mirrored_2/float32": "wrong_result",
+        "raw_moving__sgd/mirrored_2/float32": "unproved",
+        "batch_renorm__sgd/workers_2/float32": "unproved",
+        "own_weighted__sgd/mirrored_2/float32": "ok",
     }
     with preloaded():
         matrix.run([cells.case_of(key) for key in expected], tmp_path / "results.jsonl")

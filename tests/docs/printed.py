@@ -48,21 +48,20 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-SHORT = [flag for flag in SMALL if not flag.startswith(("--model", "--data", "--optimizer"))]
+SHORT = [flag for flag in SMALL if not flag.startswith("--data")]
+OF_STEP = ("--model", "--optimizer", "--batch-size")
+"""What a command does not take that trains nothing of the harness's own."""
 FEW = {"photographs": "photographs:64"}
 
 
 def short(command: str) -> list[str]:
-    """The words of a command behind `python -m harness`, and flags for few and short windows that it does not have.
-
-    Where passes over the input are followed, or shared by workers, it has few photographs: each is decoded in each.
+    """The words of a command behind `python -m harness`, and flags that it does not have for few and short windows, a
+    small model and an optimizer without slots. It has few photographs: each is decoded in each pass.
     """
-    given = shlex.split(command)[3:]
-    if {"--work", "--autoshard"} & {*given}:
-        given = [FEW.get(word, word) for word in given]
-    of_step = ("--batch-size",) if {"--step", "collective"} & {*given} else ()
+    given = [FEW.get(word, word) for word in shlex.split(command)[3:]]
+    without = OF_STEP if {"--step", "collective"} & {*given} else ("--optimizer",) if "pipeline" in given else ()
     once = ("--trials",) if given[0] == "ab" else ()
-    flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *of_step, *once)]
+    flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *without, *once)]
     if given[0] == "sweep" and not {"--work", "--step", "--intra-op-threads"} & {*given}:
         flags.append("--intra-op-threads=2")
     return [*given, *flags, *(["--max-blocks=2"] if once else [])]

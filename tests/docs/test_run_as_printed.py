@@ -1,5 +1,5 @@
 """The recipes for models and data: each command runs as it is printed, but with few and short windows, of few
-photographs, and without the base case on the whole machine."""
+photographs, with the perceptron and `sgd` where it names none, and without the base case on the whole machine."""
 
 import re
 import shlex
@@ -9,9 +9,9 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.record import load_run
-from tests.cli.real import SMALL, run
+from tests.cli.real import ON_ALL_CORES, SMALL, run
 from tests.docs.printed import ROOT, commands_of, short
-from tests.explained import one_block_each
+from tests.explained import FEW, one_block_each, with_arms
 
 pytestmark = pytest.mark.slow
 
@@ -73,23 +73,22 @@ def explained_as_printed() -> list[str]:
     return [command for command in commands_of(SECTIONS["Why is it not faster?"]) if "--try" not in command]
 
 
-@pytest.fixture
-def one_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What more blocks add is no matter of the command."""
-    one_block_each(monkeypatch)
-
-
-@pytest.mark.usefixtures("one_block")
 @pytest.mark.parametrize("command", explained_as_printed())
-def test_what_is_printed_takes_a_step_apart(folder: Path, tmp_path: Path, command: str) -> None:
+def test_what_is_printed_takes_a_step_apart(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """By one block: what more add is no matter of the command. One command shows every instrument of a step on two
+    replicas, another all of one with a server; the others are about where the cell is from, or what is told besides."""
+    one_block_each(monkeypatch)
     given = shlex.split(command)[3:]
     where, sizes = f"--results={tmp_path}", ["--windows=5", "--max-warmup=0", "--window=0.02", "--timeout=60"]
     if "latest" in given:
-        of = ["--strategy=mirrored", "--replicas=2", "--intra-op-threads=1", "--batch-size=32"]
-        swept = run("sweep", *[one for one in SMALL if "batch-size" not in one], *of, where, folder=folder)
+        swept = run("sweep", *SMALL, "--strategy=none", "--replicas=1", ON_ALL_CORES, where, folder=folder)
         assert swept.returncode == 0, swept.stderr
     else:
         sizes += ["--model=mlp", "--data=synthetic", "--optimizer=sgd"]
+    if {"latest", "--trace"} & {*given}:
+        with_arms(monkeypatch, lambda _: FEW)
     done = run(*given, *sizes, "--trials=2", where, folder=folder)
     assert done.returncode == 0, done.stderr
     [made] = tmp_path.glob("*-explain-*")

@@ -7,19 +7,16 @@ from typing import Any
 import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
-from harness.record.explain import ARMS, EMPTY, NO_INPUT, NO_REDUCTION, NO_UPDATE, WHOLE, FamilyRecord
+from harness.record.explain import ARMS
 from harness.record.reading import Run, load_run
-from harness.run.kinds import explain as explain_kind
 from harness.run.kinds.explain import ExplainSettings, explain
 from harness.run.request import asked_matrix
 from harness.spec import sweep_from
 from harness.spec.cell import TrainingCell, trained
-from tests.explained import one_block_each
+from tests.engines.sweeps import COMPILED_SOON
+from tests.explained import one_block_each, with_arms
 from tests.preloaded import handed_in
 from tests.undisturbed import undisturbed
-
-FEW = (WHOLE, NO_INPUT, NO_REDUCTION, NO_UPDATE, EMPTY)
-"""Arms that tell how much of a step is input, communication, update and dispatch."""
 
 
 def one_block(
@@ -36,19 +33,11 @@ def one_block(
     asked = (trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base)
     cells = [cell for cell in asked if keeps(cell)]
     with handed_in(others=True), pytest.MonkeyPatch.context() as patch:
+        for name, value in COMPILED_SOON.items():
+            patch.setenv(name, value)
         one_block_each(patch)
-        patch.setattr(explain_kind, "_family", _with(arms, explain_kind._family))
+        with_arms(patch, arms)
         return undisturbed(lambda: load_run(explain(ExplainSettings(sweep, cells), folder)), shows)
-
-
-def _with(arms: Callable[[TrainingCell], Collection[str]], made: Any) -> Callable[[TrainingCell, str], FamilyRecord]:
-    """What gives the family of a cell, with no other arms."""
-
-    def family(cell: TrainingCell, engine: str) -> FamilyRecord:
-        whole: FamilyRecord = made(cell, engine)
-        return whole.model_copy(update={"arms": [arm for arm in whole.arms if arm in arms(cell)]})
-
-    return family
 
 
 def explanation_of(run: Run, op: str) -> Explanation:

@@ -3,13 +3,13 @@
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.real import ROOT
 from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
+from tests.run.launchers.agents.conftest import without_tensorflow
 
 pytestmark = pytest.mark.slow
 TOKEN = "the token of engines' hosts"
@@ -35,7 +35,15 @@ def test_two_hosts_train_together_with_each_engine(
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     pythons = f"torch={torch_python},jax={jax_python}"
-    agent = [sys.executable, "-m", "harness", "worker", "--connect", address, f"--engine-python={pythons}"]
+    agent = [
+        without_tensorflow(tmp_path),
+        "-m",
+        "harness",
+        "worker",
+        "--connect",
+        address,
+        f"--engine-python={pythons}",
+    ]
     hosts = [subprocess.Popen(agent, cwd=ROOT, env=dict(os.environ)) for _ in range(2)]
     try:
         engines = {"engine": ["torch", "jax"], "engine_python": pythons}

@@ -1,8 +1,10 @@
 """Models, loss, optimizers and images are TensorFlow's: the same weights give the same numbers in both."""
 
 import itertools
+import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,7 @@ for name, architecture in architectures().items():
     arrays = [*(of.gradients[key] for key in names), *map(of.statistics.get, kept)]
     np.savez(f"{sys.argv[1]}/{name}-engine.npz", *arrays, loss=of.loss)
 """
-OF_TORCH = """
+MODELS_OF_TORCH = """
 import sys
 import numpy as np
 from torch.nn import functional
@@ -86,6 +88,13 @@ for name, architecture in architectures().items():
     np.savez(f"{sys.argv[1]}/{name}-engine.npz", **arrays, loss=loss.detach())
     np.savez(f"{sys.argv[1]}/{name}-wanted.npz", *(put.detach() for _, put in pairs))
 """
+STRIDES_OF_TORCH = """
+import numpy as np
+from harness.engines.torch.reference import placed
+
+strides = [placed(np.zeros((2, 6, 5, channels), np.float32), np.zeros(2))[0].stride() for channels in (1, 3)]
+assert strides == [(30, 30, 5, 1), (90, 30, 5, 1)], strides
+"""
 UPDATES_OF_TORCH = """
 import sys
 import numpy as np, torch
@@ -108,6 +117,18 @@ for name, formula in OPTIMIZERS.items():
             np.testing.assert_allclose(own.slot(slot, parameter), value, rtol=1e-4, atol=1e-7, err_msg=name)
     assert own.steps == 3
 """
+EACH = """
+import json, pathlib, sys, traceback
+
+folder, raised = pathlib.Path(sys.argv[1]), {}
+for code in json.loads((folder / "pieces.json").read_text()):
+    try:
+        exec(code, {})
+    except Exception:
+        raised[code] = traceback.format_exc()
+(folder / "raised.json").write_text(json.dumps(raised))
+"""
+"""Runs pieces of code one after the other, and keeps what each has raised."""
 
 
 def keras_side(tf: Any, name: str) -> "tuple[list[Any], Any, Any, float, list[Any]]":
@@ -139,18 +160,27 @@ def of_keras(tf: Any, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Path, 
     return folder, losses
 
 
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which they are prepared."""
+    from harness.engines.tensorflow.data import sources
+
+    folder = tmp_path_factory.mktemp("digits")
+    sources()["digits"].prepare(folder)
+    return folder
+
+
 @pytest.mark.parametrize(("processes", "seed"), [(1, 0), (2, 1), (3, 2**31 + 5)])
 def test_the_digits_come_in_the_batches_and_in_the_order_of_tensorflows_pipeline(
-    tf: Any, tmp_path: Path, processes: int, seed: int
+    tf: Any, digits: Path, processes: int, seed: int
 ) -> None:
     from harness.engines.tensorflow.data import sources
     from harness.engines.tensorflow.data.pipeline import pipeline
 
     size, steps = 96, 45  # more than two passes
     tf.keras.utils.set_random_seed(seed)
-    sources()["digits"].prepare(tmp_path)
     parts = [
-        pipeline(sources()["digits"], tmp_path, SHAPE, CLASSES, size // processes, seed, shard=(process, processes))
+        pipeline(sources()["digits"], digits, SHAPE, CLASSES, size // processes, seed, shard=(process, processes))
         for process in range(processes)
     ]
     for process, part in enumerate(parts):
@@ -203,27 +233,36 @@ def test_loss_and_gradients_of_every_keras_model_on_jax_are_tensorflows(
     on_jax(of_keras, keras_python, OF_KERAS)
 
 
+@pytest.fixture(scope="module")
+def on_torch(of_keras: "tuple[Path, dict[str, float]]", torch_python: str) -> Callable[[str], object]:
+    """Raises what a piece of code has: those for PyTorch run one after the other in one process that imports it."""
+    folder, _ = of_keras
+    (folder / "pieces.json").write_text(json.dumps([MODELS_OF_TORCH, STRIDES_OF_TORCH, UPDATES_OF_TORCH]))
+    run(torch_python, EACH, str(folder))
+    raised = json.loads((folder / "raised.json").read_text())
+
+    def must_have_gone_well(code: str) -> None:
+        assert code not in raised, raised[code]
+
+    return must_have_gone_well
+
+
 def test_loss_and_gradients_of_every_pytorch_model_are_tensorflows(
-    of_keras: "tuple[Path, dict[str, float]]", torch_python: str
+    of_keras: "tuple[Path, dict[str, float]]", on_torch: Callable[[str], object]
 ) -> None:
     folder, losses = of_keras
-    run(torch_python, OF_TORCH, str(folder))
+    on_torch(MODELS_OF_TORCH)
     for name, loss in losses.items():
         with np.load(folder / f"{name}-wanted.npz") as given:
             hold(folder, name, loss, [given[key] for key in given])
 
 
-def test_a_batch_lies_channels_first_in_pytorch_as_its_users_have_it(torch_python: str) -> None:
-    code = (
-        "import numpy as np; from harness.engines.torch.reference import placed;"
-        "strides = [placed(np.zeros((2, 6, 5, c), np.float32), np.zeros(2))[0].stride() for c in (1, 3)];"
-        "assert strides == [(30, 30, 5, 1), (90, 30, 5, 1)], strides"
-    )
-    run(torch_python, code)
+def test_a_batch_lies_channels_first_in_pytorch_as_its_users_have_it(on_torch: Callable[[str], object]) -> None:
+    on_torch(STRIDES_OF_TORCH)
 
 
-def test_three_updates_of_every_pytorch_optimizer_are_those_of_the_formula(torch_python: str) -> None:
-    run(torch_python, UPDATES_OF_TORCH)
+def test_three_updates_of_every_pytorch_optimizer_are_those_of_the_formula(on_torch: Callable[[str], object]) -> None:
+    on_torch(UPDATES_OF_TORCH)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -12,9 +12,10 @@ from harness.record.explain import ALONE, ARMS, IN_ONE_CALL, NO_INPUT, NO_UPDATE
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.spec.cell import TrainingCell
-from tests.engines.explaining import FEW, explanation_of, must_be_most, must_hold_what_was_planted, one_block
+from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.horovod.swept import MLP, TENSORS, WRAPPERS
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT
+from tests.explained import FEW
 
 pytestmark = pytest.mark.slow
 CYCLE_MS = 40

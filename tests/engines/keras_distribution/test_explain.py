@@ -19,8 +19,9 @@ from harness.record.explain import (
 )
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import FEW, explanation_of, must_be_most, must_hold_what_was_planted, one_block
+from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
+from tests.explained import FEW
 
 pytestmark = pytest.mark.slow
 CUT = "batch:2,model:2"

@@ -8,8 +8,9 @@ import pytest
 from harness.record.explain import ALONE, ARMS, EMPTY, NO_INPUT, NO_UPDATE, WHOLE, ExplainPlan
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
-from tests.engines.explaining import FEW, explanation_of, must_be_most, must_hold_what_was_planted, one_block
+from tests.engines.explaining import explanation_of, must_be_most, must_hold_what_was_planted, one_block
 from tests.engines.torch.planted import PLANTED_S, SLOW_INPUT, SLOW_UPDATE
+from tests.explained import FEW
 
 pytestmark = pytest.mark.slow
 PART_OF = {SLOW_INPUT: "input", SLOW_UPDATE: "update"}
