@@ -22,9 +22,10 @@ def same_bits(one: "Array", other: "Array") -> bool:
     """Whether two arrays are the same, and so is what is no number in them, or a zero's sign."""
     import numpy as np
 
+    one, other = np.asarray(one), np.asarray(other)  # TensorFlow gives one text as bytes
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False
-    if one.dtype.hasobject:  # text has no bits here
+    if one.dtype.kind not in "biufcV":  # text
         return bool(np.array_equal(one, other))
     whole = np.dtype(f"u{min(one.dtype.itemsize, 8)}")
     first, second = (np.ascontiguousarray(array).reshape(-1).view(whole) for array in (one, other))

@@ -9,7 +9,7 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.record import load_run
-from tests.cli.real import ON_ALL_CORES, SMALL, run
+from tests.cli.real import SMALL, run
 from tests.docs.printed import ROOT, commands_of, short
 from tests.explained import FEW, one_block_each, with_arms
 
@@ -83,7 +83,8 @@ def test_what_is_printed_takes_a_step_apart(
     given = shlex.split(command)[3:]
     where, sizes = f"--results={tmp_path}", ["--windows=5", "--max-warmup=0", "--window=0.02", "--timeout=60"]
     if "latest" in given:
-        swept = run("sweep", *SMALL, "--strategy=none", "--replicas=1", ON_ALL_CORES, where, folder=folder)
+        of = ["--strategy=mirrored", "--replicas=2", "--intra-op-threads=1"]
+        swept = run("sweep", *SMALL, *of, where, folder=folder)
         assert swept.returncode == 0, swept.stderr
     else:
         sizes += ["--model=mlp", "--data=synthetic", "--optimizer=sgd"]

@@ -166,7 +166,7 @@ class FakeChild:
     who = ""
     gone = "the preloaded parent process ended"
     host: str | None = None
-    pids: tuple[int, ...] = (11,)
+    pids: tuple[int, ...] = ()
 
     def __init__(self, zygote: "FakeZygote", actor: Actor, channel: Channel, thread: threading.Thread) -> None:
         self.channel = channel

@@ -67,7 +67,12 @@ class Attach(AgentLauncher):
             session.warn_once(f"{error}: {EXPOSED}")
             return None
         seats = _seats_on(ground, request, agents)
-        return Placement(seats, release=lambda: grounds.give_back(ground), isolated=True)
+        return Placement(
+            seats,
+            release=lambda: grounds.give_back(ground),
+            isolated=True,
+            trouble=lambda: None if ground.made.there else "the process that holds its network is gone",
+        )
 
 
 def _seats_on(ground: Ground, request: Request, agents: list[Agent]) -> list[Seat]:

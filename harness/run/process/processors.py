@@ -39,13 +39,13 @@ def resources_of(processes: Iterable[Computing], lead: Resources) -> Resources:
     return lead.model_copy(update={"physical_devices": bound, "shared": shared, "gpus": list(gpus)})
 
 
-def processor_seconds(pids: Iterable[int]) -> float:
-    """Seconds of processor time that processes of this machine have used, all their threads together."""
+def processor_seconds(pids: Iterable[int]) -> dict[int, float]:
+    """Seconds of processor time that each of these processes of this machine has used, all its threads together."""
     import psutil
 
-    used = 0.0
+    used = {}
     for pid in pids:
         with contextlib.suppress(psutil.Error):  # it is gone
             times = psutil.Process(pid).cpu_times()
-            used += times.user + times.system
+            used[pid] = times.user + times.system
     return used

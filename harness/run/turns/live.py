@@ -225,7 +225,7 @@ class LiveTrial:
 
     def _limit(self) -> float:
         """When a phase that begins now counts as hung."""
-        self._used_before = processor_seconds(self.child.pids)
+        self._limited_at, self._used = time.monotonic(), processor_seconds(self.child.pids)
         return time.monotonic() + self.timeout_s * self.company
 
     def _receive(self) -> Report:
@@ -321,7 +321,8 @@ class LiveTrial:
 
     def _hung(self) -> NoReturn:
         self._close_phase()
-        missing, computed = self.child.awaited(), self._computed()
+        missing = self.child.awaited()
+        computed = "" if missing else self._computed()
         self.child.signal(signal.SIGUSR1)
         self.evidence = settled(self.child.stderr_tail) or None
         data = at_data(self.child.stderr_tail(END_OF_LOG), self.cell.data_set) if self.cell.data_set else ""
@@ -334,9 +335,10 @@ class LiveTrial:
         self._end("timeout", ": ".join(filter(None, (reason, missing, data or self._unmarked() or computed))))
 
     def _computed(self) -> str:
-        """What to do where it may be slow, and not hang: it used processors for half of the time or more."""
-        used = processor_seconds(self.child.pids) - self._used_before
-        if self._taking_turns or used < BUSY_SHARE * self.timeout_s * self.company:
+        """What to do where it may be slow, and not hang: one of its processes used a processor for half of the time."""
+        now = processor_seconds(self.child.pids)
+        used = max((seconds - self._used.get(pid, 0.0) for pid, seconds in now.items()), default=0.0)
+        if self._taking_turns or used < BUSY_SHARE * (time.monotonic() - self._limited_at):
             return ""
         return f"it computed ({used:.0f} s of processor time), for which a longer --timeout may be all that it needs"
 

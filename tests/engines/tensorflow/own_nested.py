@@ -183,7 +183,18 @@ def model_of_tuples() -> keras.Model:
 
 
 def left_out_model() -> keras.Model:
-    """The last replica's gradients do not reach the sum; its loss is right."""
+    """The last replica's gradients, sparse ones too, do not reach the sum; its loss is right."""
+    _leave_out_the_last()
+    return model()
+
+
+def left_out_plain_model() -> keras.Model:
+    """The same without a sparse one."""
+    _leave_out_the_last()
+    return plain_model()
+
+
+def _leave_out_the_last() -> None:
     make_gradients = custom.make_gradients
 
     def wrong(training: Any) -> Any:
@@ -198,7 +209,6 @@ def left_out_model() -> keras.Model:
         return of_replica
 
     custom.make_gradients = wrong
-    return plain_model()
 
 
 def misplaced_model() -> keras.Model:

@@ -72,9 +72,11 @@ def test_inputs_alone_are_refused_by_a_model_without_a_step_of_its_own(shared_zy
     )
 
 
-@pytest.mark.parametrize("keys", [MIRRORED, WORKERS])
-def test_a_replica_whose_gradient_is_left_out_is_a_wrong_result(shared_zygote: Zygote, keys: dict[str, Any]) -> None:
-    record = trained(shared_zygote, "left_out_model", "examples", **keys)
+@pytest.mark.parametrize(("model", "keys"), [("left_out_model", MIRRORED), ("left_out_plain_model", WORKERS)])
+def test_a_replica_whose_gradient_is_left_out_is_a_wrong_result(
+    shared_zygote: Zygote, model: str, keys: dict[str, Any]
+) -> None:
+    record = trained(shared_zygote, model, "examples", **keys)
     assert record.status == "wrong_result"
     assert record.checks.update is False
 

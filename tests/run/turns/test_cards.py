@@ -19,7 +19,7 @@ from harness.run.turns.figures import Taken, gpus_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.room import CardRoom
 from tests.record.examples import cell
-from tests.run.fakes import WELL, Bench, Play, all_play
+from tests.run.fakes import WELL, Bench, FakeChild, Play, all_play
 from tests.run.turns.groups import Group
 
 GIB = 2**30
@@ -115,6 +115,7 @@ def test_a_record_has_every_window_of_the_cards_that_the_trial_names_and_of_no_o
     resources = Resources(logical_devices=["/device:GPU:0"], gpus=["a", "of another host"])
     plays = all_play(Play(outcome=WELL.model_copy(update={"resources": resources})))
     monkeypatch.setattr("harness.run.kinds.sweep.watch_of", lambda *_: watch())
+    monkeypatch.setattr(FakeChild, "pids", (11,))
     bench = Bench(tmp_path, ON_GPUS, plays)
     bench.start()
     for record in load_run(bench.path).trials:

@@ -187,7 +187,7 @@ def test_one_that_hangs_is_ended_though_the_others_go_on_reporting(tmp_path: Pat
 def test_one_that_is_ended_while_it_computes_is_told_of_the_longer_limit_that_it_may_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.run.turns.live.processor_seconds", lambda _: time.monotonic())
+    monkeypatch.setattr("harness.run.turns.live.processor_seconds", lambda _: {1: time.monotonic()})
     group = Group(tmp_path, of_cell(CELLS[0], Play("first_step", Actor.hang)), CELLS[:1], together=1, timeout_s=0.4)
     group.run()
     assert re.fullmatch(

@@ -27,8 +27,8 @@ CELL = cell(
     data="synthetic",
     model="mnist_cnn",
     optimizer="sgd",
-    batch_size=64,
-    global_batch_size=128,
+    batch_size=128,
+    global_batch_size=256,
 )
 COLLECTIVE = CollectiveCell(
     collective="all_reduce", size=2**16, strategy="multi_worker_mirrored", workers=2, replicas=1, device="virtual-cpu"

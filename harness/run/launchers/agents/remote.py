@@ -114,11 +114,10 @@ class RemoteChild(OneProcess):
             with contextlib.suppress(OSError):
                 self.agent.order(Order(do="signal", number=self.number, signal=number))
 
-    def result_of_task(self, limit_s: float, check: Callable[[], None]) -> str | None:
-        """What it says of the one task that it does: None when it went well, else the reason."""
-        deadline = time.monotonic() + limit_s
+    def result_of_task(self, begun: float, limit_s: float, check: Callable[[], None]) -> str | None:
+        """What it says of the one task that it does, `begun` then: None when it went well, else the reason."""
         try:
-            while time.monotonic() < deadline:
+            while time.monotonic() < begun + limit_s:
                 check()
                 select.select([self.channel.connection], [], [], 0.2)
                 line = self.channel.receive_line(0.0)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shlex
+import signal
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -17,7 +18,7 @@ from harness.run.launchers.agents.identity import equipment_of, unequal
 from harness.run.launchers.agents.meeting import ListenError, Meeting
 from harness.run.launchers.agents.messages import Equipment
 from harness.run.launchers.agents.placement import place_by_ports
-from harness.run.launchers.agents.remote import Agent
+from harness.run.launchers.agents.remote import Agent, RemoteChild
 from harness.run.launchers.base import CannotPlace, Launcher, NotNow, Placement, tell
 from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import SLICE_S, START_LIMIT_S, Zygote
@@ -146,11 +147,18 @@ class Session:
         for some in _side_by_side([agent for agent in agents if key not in agent.prepared]):
             with contextlib.ExitStack() as stack:
                 tasks = [stack.enter_context(agent.at_task(preparation(request))) for agent in some]
+                stack.callback(_kill, tasks)  # before any of them is waited for
+                begun = time.monotonic()
                 for agent, task in zip(some, tasks, strict=True):
-                    reason = task.result_of_task(PREPARE_LIMIT_S, check)
+                    reason = task.result_of_task(begun, PREPARE_LIMIT_S, check)
                     if reason is not None:
                         raise CannotPlace(unavailable(request, reason, agent.name))
                     agent.prepared.add(key)
+
+
+def _kill(tasks: Sequence[RemoteChild]) -> None:
+    for task in tasks:
+        task.signal(signal.SIGKILL)
 
 
 def _side_by_side(agents: Sequence[Agent]) -> Iterator[list[Agent]]:

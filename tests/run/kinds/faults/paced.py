@@ -8,7 +8,7 @@ import keras
 from harness.engines.tensorflow.recovery.parameter_servers import ParameterServerJob
 from harness.engines.tensorflow.recovery.synchronous import SynchronousTraining
 
-PACE_S = 0.02
+PACE_S = 0.05
 """Of each step, beside what it computes: no busy machine makes that less."""
 step, fly = SynchronousTraining.step, ParameterServerJob._fly
 

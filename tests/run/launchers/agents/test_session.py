@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import shlex
+import signal
 import sys
 import threading
 import time
@@ -241,13 +242,16 @@ class Preparing:
     def at_task(self, request: Request) -> Iterator[Any]:
         self.diary.append(f"{request.task} {self.name}")
         try:
-            yield SimpleNamespace(result_of_task=self.result)
+            yield SimpleNamespace(result_of_task=self.result, signal=self.signal)
         finally:
             self.diary.append(f"end {self.name}")
 
-    def result(self, limit_s: float, check: Any) -> str | None:
+    def result(self, begun: float, limit_s: float, check: Any) -> str | None:
         self.diary.append(f"hear {self.name}")
         return self.reason
+
+    def signal(self, number: int) -> None:
+        self.diary.append(f"{signal.Signals(number).name} {self.name}")
 
 
 def prepared(session: Session, *agents: Preparing) -> None:
@@ -261,11 +265,12 @@ def test_hosts_of_their_own_make_data_ready_side_by_side_once_the_first_has_in_c
     diary: list[str] = []
     agents = [Preparing(name, name[0], diary) for name in ("a1", "b1", "c1", "c2")]
     prepared(session, *agents)
+    told = [line for line in diary if "SIGKILL" not in line]
     side_by_side = ["prepare b1", "prepare c1", "hear b1", "hear c1", "end c1", "end b1"]
-    assert diary == ["prepare a1", "hear a1", "end a1", *side_by_side, "prepare c2", "hear c2", "end c2"]
+    assert told == ["prepare a1", "hear a1", "end a1", *side_by_side, "prepare c2", "hear c2", "end c2"]
+    before = list(diary)
     prepared(session, *agents)
-    assert diary[-1] == "end c2", "each is asked once"
-    assert len(diary) == 12
+    assert diary == before, "each is asked once"
 
 
 def test_the_first_host_without_its_data_is_named_and_the_others_go_no_further(session: Session) -> None:
@@ -277,3 +282,4 @@ def test_the_first_host_without_its_data_is_named_and_the_others_go_no_further(s
         prepared(session, *agents)
     assert [bool(agent.prepared) for agent in agents] == [True, True, False, False]
     assert sorted(diary[-3:]) == ["end b", "end c", "end d"]
+    assert diary[-6:-3] == ["SIGKILL b", "SIGKILL c", "SIGKILL d"], "all are told before any is waited for"
