@@ -8,7 +8,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import textwrap
 import time
 import venv
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ import pytest
 
 from harness.protocol.preparing import SIGN
 from harness.run.preparing import ways
-from tests.cli.prepared import features
+from tests.cli.prepared import features, with_numbers
 from tests.cli.real import run, start, still_alive
 from tests.disks import disk_of
 
@@ -49,9 +48,7 @@ NOW = ("--shards", str(FILES), "--processes", "2")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working folder with the module `own_numbers`."""
-    made = tmp_path_factory.mktemp("prepare")
-    (made / "own_numbers.py").write_text(textwrap.dedent(MODULE))
-    return made
+    return with_numbers(tmp_path_factory.mktemp("prepare"), MODULE)
 
 
 @pytest.fixture(scope="module")

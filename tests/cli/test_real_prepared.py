@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import textwrap
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -11,7 +10,7 @@ from unittest import mock
 import pytest
 
 from harness.record import Run
-from tests.cli.prepared import features
+from tests.cli.prepared import features, with_numbers
 from tests.cli.real import SMALL, only_run, run
 
 pytestmark = pytest.mark.slow
@@ -52,9 +51,7 @@ LEFT_OUT = "strategy=mirrored,multi_worker_mirrored replicas=1; strategy=multi_w
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working folder with the module `own_numbers`."""
-    made = tmp_path_factory.mktemp("prepared")
-    (made / "own_numbers.py").write_text(textwrap.dedent(MODULE))
-    return made
+    return with_numbers(tmp_path_factory.mktemp("prepared"), MODULE)
 
 
 @pytest.fixture(scope="module")

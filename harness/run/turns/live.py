@@ -226,7 +226,7 @@ class LiveTrial:
     def _limit(self) -> float:
         """When a phase that begins now counts as hung."""
         self._limited_at, self._used = time.monotonic(), processor_seconds(self.child.pids)
-        return time.monotonic() + self.timeout_s * self.company
+        return self._limited_at + self.timeout_s * self.company
 
     def _receive(self) -> Report:
         while (report := self._received(SLICE_S)) is None:

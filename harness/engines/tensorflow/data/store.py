@@ -120,16 +120,19 @@ def _read_once(folder: Path, *names: str) -> "tf.data.Dataset":
 def _read(folder: Path, *names: str) -> "tf.data.Dataset":
     import tensorflow as tf
 
-    tfds = import_tfds()
     builder = opened(folder)
-    # Caching and prefetching belong to the pipeline, which does them once and after resizing.
-    config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
     if not names or builder.info.supervised_keys == names:
-        return builder.as_dataset(split=TRAIN, as_supervised=True, read_config=config)
+        return _in_file_order(builder, as_supervised=True)
     image, label = names
-    only = tfds.decode.PartialDecoding({image: True, label: True})
-    examples = builder.as_dataset(split=TRAIN, decoders=only, read_config=config)
+    only = import_tfds().decode.PartialDecoding({image: True, label: True})
+    examples = _in_file_order(builder, decoders=only)
     return examples.map(tf.autograph.experimental.do_not_convert(lambda example: (example[image], example[label])))
+
+
+def _in_file_order(builder: Any, **how: Any) -> "tf.data.Dataset":
+    # Caching and prefetching belong to the pipeline, which does them once and after resizing.
+    config = import_tfds().ReadConfig(try_autocache=False, skip_prefetch=True)
+    return builder.as_dataset(split=TRAIN, read_config=config, **how)
 
 
 def read_part(folder: Path, image: str, label: str, first: int, count: int) -> "tf.data.Dataset":
@@ -137,12 +140,10 @@ def read_part(folder: Path, image: str, label: str, first: int, count: int) -> "
     before them, too."""
     import tensorflow as tf
 
-    tfds = import_tfds()
-    builder = opened(folder)
+    decode, builder = import_tfds().decode, opened(folder)
     feature = builder.info.features[image]
-    encoded = tfds.decode.PartialDecoding({image: True, label: True}, decoders={image: tfds.decode.SkipDecoding()})
-    config = tfds.ReadConfig(try_autocache=False, skip_prefetch=True)
-    examples = builder.as_dataset(split=TRAIN, decoders=encoded, read_config=config).skip(first).take(count)
+    encoded = decode.PartialDecoding({image: True, label: True}, decoders={image: decode.SkipDecoding()})
+    examples = _in_file_order(builder, decoders=encoded).skip(first).take(count)
     decoded = tf.autograph.experimental.do_not_convert(
         lambda example: (feature.decode_example(example[image]), example[label])
     )
