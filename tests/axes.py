@@ -1,6 +1,7 @@
-"""Two cells that differ in one key only, for every key of a training and of a collective.
+"""Two cells that differ in one key only, for every key of a training, of a collective and of an input pipeline.
 
-The table's entry says which values, and beside what; `OF_COLLECTIVES` says it of what is a collective's own.
+The table's entry says which values, and beside what; `OF_COLLECTIVES` says it of what is a collective's own, and
+`OF_PIPELINES` of what is a pipeline's.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from harness.spec.cell import TrainingCell, trained
 from harness.spec.collective import GRADIENTS, CollectiveCell
 from harness.spec.entry import Axis
 from harness.spec.grouping import SIZE
+from harness.spec.pipeline import PipelineCell
 from harness.spec.work import TAG, Cell
 from harness.trial.engines import catalogue_of
 
@@ -38,6 +40,16 @@ OF_COLLECTIVES: Mapping[str, Axis] = {
 }
 """What two collectives are tried by: the table's values, but of keys that it lacks and where one has nobody to send to.
 A key that is added to both kinds of work is tried as the table says; one that collectives alone have needs an entry."""
+PIPELINE: dict[str, Any] = {"work": "pipeline", "model": "mlp", "data": "digits", "batch_size": 8}
+KEYS_OF_PIPELINES = [key for key in PipelineCell.model_fields if key not in (TAG, "tokens")]
+"""All but the tokens of an example, which follow from the model."""
+OF_PIPELINES: Mapping[str, Axis] = {
+    key: replace(axis, tried_with={other: of for other, of in axis.tried_with.items() if other in KEYS_OF_PIPELINES})
+    for key, axis in {**TABLE, "data": replace(TABLE["data"], tried=("digits", "wine"))}.items()
+    if key in KEYS_OF_PIPELINES
+}
+"""What two pipelines are tried by: the table's values, beside those keys that pipelines have, and other data than what
+needs no pipeline."""
 
 
 def asked(key: str, value: Any) -> dict[str, Any]:
@@ -93,4 +105,19 @@ def collectives_of(key: str) -> tuple[CollectiveCell, CollectiveCell]:
     assert isinstance(b, CollectiveCell)
     differing = {name for name in CollectiveCell.model_fields if a.get(name) != b.get(name)}
     assert differing == {key}, f"the two collectives of '{key}' differ in {differing}"
+    return a, b
+
+
+def pipelines_of(key: str) -> tuple[PipelineCell, PipelineCell]:
+    """An input pipeline at each of the two values of its key, equal in all else."""
+    if key == "cut":  # which is asked for beside the whole
+        whole = cell_of(sweep_from(PIPELINE))
+        assert isinstance(whole, PipelineCell)
+        return whole, whole.cut_behind("shuffle")
+    entry = OF_PIPELINES[key]
+    a, b = (cell_of(_spec(PIPELINE, entry, key, value)) for value in entry.tried)
+    assert isinstance(a, PipelineCell)
+    assert isinstance(b, PipelineCell)
+    differing = {name for name in PipelineCell.model_fields if a.get(name) != b.get(name)}
+    assert differing == {key}, f"the two pipelines of '{key}' differ in {differing}"
     return a, b

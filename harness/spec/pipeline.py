@@ -98,8 +98,8 @@ class _OfModel(_Fed):
         return {TAG: PIPELINE, **{key: self.get(key) for key in OUTER_FIRST if key in keys and key not in COMPETING}}
 
     def scope_label(self, ranked: Sequence[Cell], untrue: Collection[str] = ()) -> str:
-        """`input of mnist_cnn on digits, virtual-cpu`."""
-        return f"input of {head(self)}"
+        """`input of mnist_cnn on digits, virtual-cpu`, and what else its values do not compete in."""
+        return ", ".join([f"input of {head(self)}", *sayings(self, without=COMPETING)])
 
     def in_words(self, all_cores: int = 0) -> str:
         """`the input, batch 64, cache none`."""

@@ -6,22 +6,18 @@ import pytest
 
 from harness.errors import UsageError
 from harness.plan.blocks import make_plan
-from harness.report.page.trials.columns import labels_of
-from harness.report.words.names import names_of
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.bases import base_of
-from harness.spec.cell import cell_names, trained
+from harness.spec.cell import trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
-from harness.spec.grouping import COMPETING, experiment
 from harness.spec.work import Cell
-from tests.axes import CATALOGUE, KEYS_OF_COLLECTIVES, collectives_of
+from tests.axes import CATALOGUE, KEYS_OF_COLLECTIVES
 
 OPS = ["auto", "hierarchical_copy", "reduction_to_one_device"]
 OWN_DEFAULTS = {"cross_device_op": "auto"}
 """Of keys for which a training has no default."""
-every_key = pytest.mark.parametrize("key", KEYS_OF_COLLECTIVES)
 
 
 def planned(**keys: Any) -> Matrix:
@@ -69,35 +65,6 @@ def test_a_step_is_the_buffer_in_bytes() -> None:
     assert (cell.shape.device, cell.shape.workers, cell.replicas_in_sync, cell.devices) == ("virtual-cpu", 1, 2, 2)
 
 
-@every_key
-def test_each_key_that_makes_a_cell_makes_another_cell_and_another_name(key: str) -> None:
-    cell, other = collectives_of(key)
-    assert other.cell_id != cell.cell_id
-    assert other.full_name != cell.full_name
-    assert (other.label == cell.label) == (key == "device")  # which a run has in common
-
-
-@every_key
-def test_names_for_tables_and_other_tools_tell_two_values_of_a_key_apart(key: str) -> None:
-    pair = collectives_of(key)
-    for names in (cell_names(pair).values(), labels_of(pair), names_of(pair)):
-        assert len(set(names)) == 2
-
-
-@every_key
-def test_only_sizes_and_values_that_would_be_compared_take_turns(key: str) -> None:
-    pair = collectives_of(key)
-    [block] = make_plan(pair, 1, seed=1, live={}).blocks
-    together = key in COMPETING or key in CollectiveCell.TAKING_TURNS
-    assert any({cell.cell_id for cell in pair} <= set(group) for group in block) == together
-
-
-@every_key
-def test_one_program_is_the_same_experiment_only_where_the_program_shows_the_key(key: str) -> None:
-    a, b = collectives_of(key)
-    assert (experiment(a) == experiment(b)) == (key in TABLE and TABLE[key].in_program)
-
-
 @pytest.mark.parametrize("key", [key for key in KEYS_OF_COLLECTIVES if key in TABLE])
 def test_a_key_that_trainings_have_too_is_of_their_type_and_default(key: str) -> None:
     own, theirs = CollectiveCell.model_fields[key], Axes.model_fields[key]
@@ -106,14 +73,6 @@ def test_a_key_that_trainings_have_too_is_of_their_type_and_default(key: str) ->
     assert own.metadata == theirs.metadata
     assert own.default == OWN_DEFAULTS.get(key, theirs.default)
     assert theirs.is_required() or key not in OWN_DEFAULTS
-
-
-@every_key
-def test_each_key_has_rankings_of_its_own_but_the_few_whose_values_compete(key: str) -> None:
-    cell, other = collectives_of(key)
-    competes = key in COMPETING and key not in CollectiveCell.APART
-    assert (other.scope == cell.scope) == competes
-    assert (other.scope_label([other]) == cell.scope_label([cell])) == competes
 
 
 def test_a_cell_is_the_cell_that_it_was() -> None:

@@ -8,15 +8,13 @@ from harness.errors import UsageError
 from harness.plan.blocks import make_plan
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, expand, sweep_from
-from harness.spec.axes import TABLE
 from harness.spec.bases import base_of
 from harness.spec.cell import trained
-from harness.spec.pipeline import CUTS, PIPELINE, AppetiteCell, Cut, PipelineCell
+from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
 from harness.spec.work import cell_from
 from harness.trial.engines import catalogue_of
 
 CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=8)
-OF_INPUT = [key for key, axis in TABLE.items() if PIPELINE in axis.works]
 
 
 def planned(**keys: Any) -> Matrix:
@@ -61,15 +59,6 @@ def test_a_model_of_text_brings_its_data_and_is_counted_in_tokens() -> None:
     assert cell.data == "text"
     assert cell.work.quantity.many == "tokens"
     assert cell.work.amount == 4 * cell.tokens == trained(cell.appetite.training).work.amount
-
-
-@pytest.mark.parametrize("key", [key for key in OF_INPUT if key not in ("device", "engine", "data", "model")])
-def test_every_axis_of_the_input_keeps_pipelines_apart_and_is_told(key: str) -> None:
-    beside = {other: [value] for other, value in TABLE[key].tried_with.items() if other in OF_INPUT}
-    [a], [b] = (inputs_of(planned(**beside, **{key: [value]})) for value in TABLE[key].tried)
-    assert a.cell_id != b.cell_id
-    assert a.label != b.label
-    assert (a.scope == b.scope) == (not TABLE[key].apart)
 
 
 def test_at_their_defaults_axes_that_come_later_are_no_part_of_the_identity() -> None:
