@@ -21,7 +21,7 @@ MORE_AHEAD = 8
 """Batches ahead where a step waits for its input: four times the default."""
 MORE_ON_DEVICE = 4
 """And on a device that has memory of its own."""
-SIDE_BY_SIDE = 4
+FILES_AT_ONCE = 4
 """Files that are read at a time."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
@@ -149,7 +149,7 @@ def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
 
 def _files_side_by_side(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
     if (cell.data.startswith(FILES) or cell.shards > 1) and cell.interleave < 2:
-        yield SIDE_BY_SIDE
+        yield FILES_AT_ONCE
 
 
 def _more_calls(cell: TrainingCell, _: Catalogue) -> Iterator[int]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from harness import registry
 from harness.spec import calls
 from harness.spec.catalogue import VIRTUAL_CPU
-from harness.spec.entry import Asked, Axis, Spelling, Takers, entries, in_the_head, left_out
+from harness.spec.entry import Asked, Axis, Spelling, Takers, entries, in_the_head, unlabelled
 from harness.spec.mesh import Mesh
 from harness.spec.mesh import split_values as split_meshes
 from harness.spec.network import join_values, order_of
@@ -109,7 +109,7 @@ class Axes(BaseModel):
         works=(*COLLECTIVES, *FEEDING),
         no_lever="it is the machine that one has",
         help="device kinds: {names}", asked=(VIRTUAL_CPU,), choices="devices", depth=0,
-        apart="another kind of device is another machine", later=False, label=left_out, always=True,
+        apart="another kind of device is another machine", later=False, label=unlabelled, always=True,
         tried=(VIRTUAL_CPU, "virtual-gpu"), shown_by=("resources.logical_devices",), lacking="a GPU",
     )]
     strategy: Annotated[str, Axis(
@@ -190,7 +190,7 @@ class Axes(BaseModel):
         help="{names}, some with sizes, such as transformer(layers=4,width=128); keras:NAME of keras.applications, or "
         "your own as package.module:function, with parameters, too", asked=("mnist_cnn",), choices="models",
         own=OWN_MODEL, spelling=Spelling(calls.split_values, ",".join), depth=0, apart="another model is other work",
-        later=False, in_program=True, label=left_out, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
+        later=False, in_program=True, label=unlabelled, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]
     data: Annotated[str, Axis(
         works=FEEDING,
@@ -199,7 +199,7 @@ class Axes(BaseModel):
         help=f"{{names}}, {SO_MANY_PHOTOGRAPHS}, tfds:NAME, tfrecord:GLOB, folder:PATH, or your own as "
         "package.module:function, with parameters, too", asked=("digits",), choices="data", own=OWN_DATA,
         spelling=Spelling(calls.split_values, ",".join), depth=0, apart="other data are other work", later=False,
-        label=left_out, always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
+        label=unlabelled, always=True, tried=("digits", "synthetic"), shown_by=("executed.input",),
     )]
     precision: Annotated[Precision, Axis(
         help="{names}", asked=("float32",), depth=0, later=False, competes=True, told=True, in_program=True,
@@ -216,7 +216,7 @@ class Axes(BaseModel):
         help="{names}; with parameters, such as adamw(learning_rate=0.01,clipnorm=1); a compiled model of your own has "
         "its own", asked=("adam",), choices="optimizers", own=WITH_PARAMETERS,
         spelling=Spelling(calls.split_values, ",".join), depth=0, later=False, in_program=True,
-        apart="another optimizer computes another update", label=left_out, tried=("adam", "sgd"),
+        apart="another optimizer computes another update", label=unlabelled, tried=("adam", "sgd"),
         shown_by=("executed.optimizer", *PROGRAM),
     )] = "adam"
     loop: Annotated[str, Axis(

@@ -22,7 +22,7 @@ def in_the_head(_: Any) -> str:
     return ""
 
 
-def left_out(_: Any) -> str:
+def unlabelled(_: Any) -> str:
     """As `Axis.label`: a cell's name does not say it; what holds several values of it says it besides."""
     return ""
 

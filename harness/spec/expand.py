@@ -16,7 +16,7 @@ from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
-from harness.spec.quantity import EXAMPLES, told_apart
+from harness.spec.quantity import EXAMPLES, checked_quantity
 from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.text import text_of
@@ -255,7 +255,7 @@ def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:
 def _counted(catalogue: Catalogue, point: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a cell that say what its work is counted in."""
     tokens = catalogue.model_traits(point["model"]).tokens
-    return {"tokens": tokens, "quantity": told_apart(point["quantity"], point["model"], tokens)}
+    return {"tokens": tokens, "quantity": checked_quantity(point["quantity"], point["model"], tokens)}
 
 
 def _examples_an_update(at: TrainingCell) -> int:

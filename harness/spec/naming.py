@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from harness.spec.axes import TABLE, Axes
-from harness.spec.entry import Word, left_out
+from harness.spec.entry import Word, unlabelled
 
 TOLD = tuple(key for key, axis in TABLE.items() if axis.told)
 """Keys that names of rankings say at their defaults too."""
-UNLABELLED = tuple(key for key, axis in TABLE.items() if axis.label is left_out)
+UNLABELLED = tuple(key for key, axis in TABLE.items() if axis.label is unlabelled)
 """Keys that a cell's label leaves out."""
 IN_HEAD = ("model", "data", "device")
 """Keys that names of rankings and series begin with."""
@@ -46,7 +46,7 @@ def sayings(cell: BaseModel, without: Collection[str] = (), in_words: bool = Fal
 @functools.cache
 def _words_of(kind: type[BaseModel], in_words: bool) -> tuple[tuple[str, Word], ...]:
     """The keys of a kind of work that a name says something of, in their order, each with what says it."""
-    told = [key for key in TABLE if key in kind.model_fields and TABLE[key].label is not left_out]
+    told = [key for key in TABLE if key in kind.model_fields and TABLE[key].label is not unlabelled]
     return tuple((key, _word(key, in_words)) for key in sorted(told, key=lambda key: TABLE[key].late))
 
 

@@ -76,7 +76,7 @@ def of_examples(count: int, tokens: int, quantity: str = "") -> Work:
     return Work(TOKENS, count * tokens) if tokens else Work(EXAMPLES, count)
 
 
-def told_apart(quantity: str, model: str, tokens: int) -> str:
+def checked_quantity(quantity: str, model: str, tokens: int) -> str:
     """The `quantity` that is asked for of a model whose examples have so many `tokens`, empty where it is the model's
     own. UsageError where it says otherwise than the model, or leaves open how many there are."""
     name, _, of_each = quantity.partition("=")

@@ -12,7 +12,7 @@ HOST = "127.0.0.1"
 LIMIT_S = 10.0
 """For everything that could wait for ever."""
 PIECE = 2**20
-TAKEN = b"\1"
+RECEIVED = b"\1"
 
 
 class ProcessLink:
@@ -30,7 +30,7 @@ class ProcessLink:
     def __call__(self) -> None:
         """All bytes, until the other process has them."""
         self._connection.sendall(self._sent)
-        if self._connection.recv(1) != TAKEN:
+        if self._connection.recv(1) != RECEIVED:
             raise ConnectionResetError("the other process has ended")
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ def _take(port: int, size: int) -> None:
         while got := connection.recv_into(buffer, min(PIECE, missing)):
             missing -= got
             if not missing:
-                connection.sendall(TAKEN)
+                connection.sendall(RECEIVED)
                 missing = size
 
 

@@ -20,7 +20,7 @@ from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data, resized
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.shuffle import shuffled
-from harness.trial.same_work.trainer import TAKEN, refuse_what_is_tensorflows
+from harness.trial.same_work.trainer import AXES_OF_TRAININGS, refuse_what_is_tensorflows
 from tests.axes import pair_of
 from tests.engines.sweeps import COMPILED_SOON
 from tests.synthetic import make_cell
@@ -325,7 +325,7 @@ def refused(cell: TrainingCell) -> str:
 
 @pytest.mark.parametrize("key", TABLE)
 def test_no_axis_is_without_effect_on_the_other_engines(key: str) -> None:
-    assert key in TAKEN or any(refused(cell) for cell in pair_of(key))
+    assert key in AXES_OF_TRAININGS or any(refused(cell) for cell in pair_of(key))
 
 
 def test_an_axis_that_nobody_told_the_other_engines_of_is_refused_away_from_its_default() -> None:

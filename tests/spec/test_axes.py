@@ -33,7 +33,7 @@ from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.bases import base_of, training_base_of
 from harness.spec.cell import LATER, TrainingCell, cell_names
-from harness.spec.entry import KEEP, left_out
+from harness.spec.entry import KEEP, unlabelled
 from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
 from harness.spec.naming import value_words
 from harness.spec.sweep import ASKED, AXES, HELP, OF_OTHER_WORK
@@ -118,7 +118,7 @@ def test_the_name_of_a_ranking_says_which_values_it_holds_of_an_axis_that_is_tol
 @every_axis
 def test_cells_of_one_ranking_have_labels_of_their_own_and_words_too(key: str) -> None:
     a, b = pair_of(key)
-    assert (a.label != b.label) == (TABLE[key].label is not left_out)
+    assert (a.label != b.label) == (TABLE[key].label is not unlabelled)
     if TABLE[key].competes:
         assert describe(a) != describe(b)
         assert describe(base_of(a)) != describe(base_of(b)) or base_of(a) == base_of(b)

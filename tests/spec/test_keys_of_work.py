@@ -14,7 +14,7 @@ from harness.report.words.names import names_of
 from harness.spec.axes import TABLE
 from harness.spec.cell import cell_names
 from harness.spec.collective import CollectiveCell
-from harness.spec.entry import left_out
+from harness.spec.entry import unlabelled
 from harness.spec.grouping import COMPETING, experiment
 from harness.spec.pipeline import PipelineCell
 from harness.spec.work import Cell
@@ -34,7 +34,7 @@ def test_each_key_that_makes_a_cell_makes_another_cell_and_another_name(key: str
     cell, other = pair()
     assert other.cell_id != cell.cell_id
     assert other.full_name != cell.full_name
-    assert (other.label == cell.label) == (key in TABLE and TABLE[key].label is left_out)
+    assert (other.label == cell.label) == (key in TABLE and TABLE[key].label is unlabelled)
 
 
 @every_pair

@@ -8,7 +8,7 @@ from harness.spec.work import TAG
 from harness.trial.collectives import Sending, collective_of
 from harness.trial.same_work.trainer import of_this_process, refuse_what_is_beside
 
-TAKEN = frozenset(
+AXES_OF_COLLECTIVES = frozenset(
     {TAG, "device", "collective", "size", "strategy", "replicas", "workers", "network", "intra_op_threads", "engine"}
 )
 """Keys of a collective's cell that these engines know what to do with."""
@@ -21,7 +21,7 @@ class SameSending(Sending):
     """
 
     title: ClassVar[str]
-    taken: ClassVar[frozenset[str]] = TAKEN
+    taken: ClassVar[frozenset[str]] = AXES_OF_COLLECTIVES
 
     def __init__(self, request: Request) -> None:
         refuse_what_is_beside(request, self.taken, self.title)

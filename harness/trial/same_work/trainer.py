@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.protocol.state import Array
     from harness.trial.same_work.reference import Batch
 
-TAKEN = frozenset(
+AXES_OF_TRAININGS = frozenset(
     {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
     | {"cross_device_op", "packing", "cycle_time", "model", "data", "optimizer", "loop", "network", "mesh"}
     | {"intra_op_threads", "prefetch", "engine", "quantity"}
@@ -274,7 +274,7 @@ def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> 
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
-    refuse_what_is_beside(request, TAKEN, title, taken_apart=True)
+    refuse_what_is_beside(request, AXES_OF_TRAININGS, title, taken_apart=True)
 
 
 def refuse_what_is_beside(request: Request, taken: Collection[str], title: str, taken_apart: bool = False) -> None:
