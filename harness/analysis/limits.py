@@ -12,7 +12,7 @@ from harness.analysis.estimates.intervals import Interval, log_mean
 from harness.analysis.summary import CellSummary
 from harness.environment import Fact, other_machine
 from harness.environment.software import other_versions
-from harness.record.limits import Limit, LimitKind, LimitsRecord, kept_limits
+from harness.record.limits import Limit, LimitKind, LimitsRecord, limits_of_machine
 from harness.spec.work import Cell
 from harness.visible import plural
 
@@ -33,7 +33,7 @@ def limits_of(
     facts: Mapping[str, Fact], results: Path, passed_over: Callable[[str], None] | None = None
 ) -> LimitsRecord | None:
     """The newest record in `results` of the machine that facts tell of, measured with its cores, GPUs and versions.
-    Takes and raises what `kept_limits` does."""
+    Takes and raises what `limits_of_machine` does."""
 
     def software(of: Mapping[str, Fact]) -> dict[str, Fact]:
         return {key: fact for key, fact in of.items() if _SOFTWARE.fullmatch(key)}
@@ -42,7 +42,7 @@ def limits_of(
         then = record.machine.facts
         return not other_machine(then, facts) and not other_versions(software(then), software(facts))
 
-    return next(filter(fits, kept_limits(results, str(facts.get("machine.id")), passed_over)), None)
+    return next(filter(fits, limits_of_machine(results, str(facts.get("machine.id")), passed_over)), None)
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,11 @@ def shards_of(features: Features, count: int) -> list[ShardPlan]:
 
 def whole_files(target: Path, shards: Sequence[ShardPlan], said: Callable[[str], None]) -> dict[str, Shard]:
     """The files that are there, each as it was written; of one that is not, it is said."""
-    known = kept_at(target / FEATURES, Features)
+    known = whole_at(target / FEATURES, Features)
     listed = {shard.file: shard for shard in known.shards} if known is not None else {}
     found: dict[str, Shard] = {}
     for one in shards:
-        shard = listed.get(one.file) or kept_at(side_file(target, one.file), WrittenShard)
+        shard = listed.get(one.file) or whole_at(side_file(target, one.file), WrittenShard)
         if shard is None:
             continue
         if shard.examples == one.examples and _digest(target / one.file) == shard.sha256:
@@ -75,14 +75,14 @@ def unfinished(target: Path) -> list[Path]:
 
 def written_file(target: Path, file: str) -> WrittenShard:
     """What the side file of a file says that was written just now; StorageError where it is gone."""
-    shard = kept_at(side_file(target, file), WrittenShard)
+    shard = whole_at(side_file(target, file), WrittenShard)
     if shard is None:
         raise StorageError(f"target: '{side_file(target, file)}' is gone; run the same command again")
     return shard
 
 
-def kept_at(path: Path, model: type[_Kept]) -> _Kept | None:
-    """What is kept at `path`; None where there is nothing, or nothing whole."""
+def whole_at(path: Path, model: type[_Kept]) -> _Kept | None:
+    """What lies at `path`; None where there is nothing, or nothing whole."""
     try:
         return model.model_validate_json(read_whole(path, LARGEST))
     except (OSError, ValidationError):

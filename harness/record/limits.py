@@ -138,7 +138,7 @@ def keep_newest(results: Path, record: LimitsRecord) -> Path:
     return keep_sheet(results, record, after=max(times, default=None))
 
 
-def kept_limits(
+def limits_of_machine(
     results: Path, machine_id: str, passed_over: Callable[[str], None] | None = None
 ) -> Iterator[LimitsRecord]:
     """The records of this machine in `results`, the newest first; none of what is no machine's id.

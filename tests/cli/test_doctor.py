@@ -12,7 +12,7 @@ import pytest
 from harness.environment import Description
 from harness.environment.software import package_versions
 from harness.errors import Interrupted, StorageError
-from harness.record.limits import LimitsRecord, keep_sheet, kept_limits, make_place
+from harness.record.limits import LimitsRecord, keep_sheet, limits_of_machine, make_place
 from harness.record.manifest import Machine
 from harness.record.proof import Proof, ProofRecord
 from tests.limits import MACHINE, limits
@@ -54,7 +54,7 @@ def test_limits_are_measured_once_kept_and_then_shown(
     assert (code, error) == (0, "")
     assert "64.0 GFLOP/s" in first
     assert f"measured in 24 s, kept in results/limits-{MACHINE}-20261110T100000Z.json" in first
-    assert next(kept_limits(tmp_path / "results", MACHINE), None) == measured[0]
+    assert next(limits_of_machine(tmp_path / "results", MACHINE), None) == measured[0]
     code, second, _ = harness("doctor", "--limits")
     assert (code, len(measured)) == (0, 1)
     assert "measured 2026-11-10T10:00:00+00:00; --again measures it again" in second
@@ -70,7 +70,7 @@ def test_a_sweep_measures_them_first_where_it_is_asked_to(
     for asked in ([], ["--limits"], ["--limits"]):
         assert harness("sweep", "--strategy", "none", "--replicas", "1", *asked)[0] == 0
     assert seen == [0, 1, 2]
-    assert next(kept_limits(tmp_path / "results", MACHINE), None) == measured[1]
+    assert next(limits_of_machine(tmp_path / "results", MACHINE), None) == measured[1]
     code, _, error = harness("sweep", "--strategy", "no_such", "--limits")
     assert (code, len(measured)) == (2, 2), error
 
@@ -79,7 +79,7 @@ def test_again_measures_again_and_keeps_both(harness: Run, measured: list[Limits
     for _ in range(2):
         assert harness("doctor", "--limits", "--again", "--results", "mine")[0] == 0
     assert len(list((tmp_path / "mine").iterdir())) == 2
-    assert next(kept_limits(tmp_path / "mine", MACHINE), None) == measured[1]
+    assert next(limits_of_machine(tmp_path / "mine", MACHINE), None) == measured[1]
 
 
 def test_what_is_measured_again_counts_though_a_clock_that_ran_ahead_has_named_another_later(
@@ -90,7 +90,7 @@ def test_what_is_measured_again_counts_though_a_clock_that_ran_ahead_has_named_a
     (tmp_path / "results" / f"limits-{MACHINE}-1.json").touch()
     for name in ("20271111T000000Z", "20271111T000001Z"):
         assert f"limits-{MACHINE}-{name}.json" in harness("doctor", "--limits", "--again")[1]
-        assert next(kept_limits(tmp_path / "results", MACHINE), None) == measured[-1]
+        assert next(limits_of_machine(tmp_path / "results", MACHINE), None) == measured[-1]
 
 
 @pytest.mark.usefixtures("measured")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from harness.errors import StorageError
 from harness.record import schema
-from harness.record.limits import keep_sheet, kept_limits, make_place
+from harness.record.limits import keep_sheet, limits_of_machine, make_place
 from tests.limits import MACHINE, limit, limits, missing
 
 LATER = "2026-11-24T08:00:00+00:00"
@@ -20,20 +20,20 @@ LATER = "2026-11-24T08:00:00+00:00"
 def test_what_is_kept_reads_back(tmp_path: Path) -> None:
     path = keep_sheet(tmp_path, limits())
     assert path.name == f"limits-{MACHINE}-20261123T151009Z.json"
-    assert next(kept_limits(tmp_path, MACHINE), None) == limits()
+    assert next(limits_of_machine(tmp_path, MACHINE), None) == limits()
 
 
 def test_a_measurement_takes_the_place_of_none_and_the_newest_counts(tmp_path: Path) -> None:
     keep_sheet(tmp_path, limits(created_utc=LATER, seconds=1.0))
     keep_sheet(tmp_path, limits())
     assert len(list(tmp_path.iterdir())) == 2
-    assert next(kept_limits(tmp_path, MACHINE), None) == limits(created_utc=LATER, seconds=1.0)
+    assert next(limits_of_machine(tmp_path, MACHINE), None) == limits(created_utc=LATER, seconds=1.0)
 
 
 def test_those_of_another_machine_and_of_no_folder_are_none(tmp_path: Path) -> None:
     keep_sheet(tmp_path, limits())
-    assert next(kept_limits(tmp_path, "0" * 12), None) is None
-    assert next(kept_limits(tmp_path / "nowhere", MACHINE), None) is None
+    assert next(limits_of_machine(tmp_path, "0" * 12), None) is None
+    assert next(limits_of_machine(tmp_path / "nowhere", MACHINE), None) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_damaged_or_foreign_record_is_one_line_with_the_remedy(
     path = keep_sheet(tmp_path, limits())
     path.write_text(spoil(path.read_text()))
     with pytest.raises(StorageError) as caught:
-        next(kept_limits(tmp_path, MACHINE), None)
+        next(limits_of_machine(tmp_path, MACHINE), None)
     text = str(caught.value)
     assert text.startswith(f"{path}: ")
     assert says in text
@@ -68,7 +68,7 @@ def test_where_its_line_is_taken_a_damaged_record_is_passed_over_for_the_next_ol
     damaged = keep_sheet(tmp_path, limits(created_utc=LATER))
     damaged.write_text("{")
     said: list[str] = []
-    assert list(kept_limits(tmp_path, MACHINE, said.append)) == [limits()]
+    assert list(limits_of_machine(tmp_path, MACHINE, said.append)) == [limits()]
     [line] = said
     assert line.startswith(f"{damaged}: not valid JSON")
 
@@ -76,7 +76,7 @@ def test_where_its_line_is_taken_a_damaged_record_is_passed_over_for_the_next_ol
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / f"limits-{MACHINE}-20261123T151009Z.json").mkdir()
     with pytest.raises(StorageError, match=r"^cannot read '.*': Is a directory"):
-        next(kept_limits(tmp_path, MACHINE), None)
+        next(limits_of_machine(tmp_path, MACHINE), None)
 
 
 def test_a_place_that_cannot_be_made_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from harness.errors import UsageError
 from harness.protocol.preparing import Described
-from harness.protocol.shards import kept_at, unfinished
+from harness.protocol.shards import unfinished, whole_at
 from harness.record.files import LOCK_NAME
 from harness.record.tfrecords import FEATURES, Features, Preparation
 from harness.run.preparing.asked import AskedFiles
@@ -38,8 +38,8 @@ class PreparePlan(Features):
 def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
     """UsageError where the target holds something else, or the beginning of it, or examples that the source had another
     time."""
-    known = kept_at(asked.target / FEATURES, Features)
-    begun = kept_at(asked.target / PLAN, PreparePlan)
+    known = whole_at(asked.target / FEATURES, Features)
+    begun = whole_at(asked.target / PLAN, PreparePlan)
     there = len(known.shards) if known is not None else begun.count if begun is not None else None
     examples = described.features.examples or 0
     count = asked.shards or there or min(SHARDS, examples)
@@ -70,7 +70,7 @@ def _described(features: Features) -> dict[str, Any]:
 
 def check_target(target: Path) -> None:
     """UsageError where it has files, and they are nobody's that prepare has begun."""
-    known = kept_at(target / FEATURES, Features)
+    known = whole_at(target / FEATURES, Features)
     if (target / PLAN).exists() or (known is not None and known.preparation is not None):
         return
     # by one that was killed before it had a plan

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError, not_one_of
 from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
-from harness.protocol.shards import kept_at, preparation_of, seal, shards_of, unfinished, whole_files, written_file
+from harness.protocol.shards import preparation_of, seal, shards_of, unfinished, whole_at, whole_files, written_file
 from harness.record.files import FolderLock, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard
 from harness.run.interrupts import Interrupts
@@ -62,7 +62,7 @@ def write(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Fe
         shutil.rmtree(asked.target / TRIED_IN, ignore_errors=True)
         for left in unfinished(asked.target):
             left.unlink()
-    before = kept_at(asked.target / FEATURES, Features)
+    before = whole_at(asked.target / FEATURES, Features)
     began, own = time.monotonic(), time.process_time()
     if before is None:
         work.warm_up()

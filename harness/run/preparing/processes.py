@@ -17,7 +17,7 @@ import psutil
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import cut_log, new_log, read_end
 from harness.protocol.preparing import ANSWER, FAULT, SIGN, PrepareOrder, ShardPlan
-from harness.protocol.shards import kept_at
+from harness.protocol.shards import whole_at
 from harness.record.tfrecords import Features, WrittenShard, side_file
 from harness.run.data import PREPARE_LIMIT_S
 from harness.run.interrupts import Interrupts
@@ -116,7 +116,7 @@ class Writers:
 
         def look() -> None:
             for files in waiting:  # each group is written in its order: only its next file is looked for
-                while files and (shard := kept_at(side_file(self._asked.target, files[0]), WrittenShard)) is not None:
+                while files and (shard := whole_at(side_file(self._asked.target, files[0]), WrittenShard)) is not None:
                     files.popleft()
                     listener.file(shard)
                     keep_cost()

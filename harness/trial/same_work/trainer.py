@@ -16,7 +16,7 @@ from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Resources
 from harness.trial.delay import SLOW_WORKER, WORKER_DELAY, WorkerDelay
 from harness.trial.ending import refuse_other_axes
-from harness.trial.kept_reference import kept_reference
+from harness.trial.reference_cache import cached_reference
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import Data, Placed
 from harness.trial.same_work.fed import check_input
@@ -121,7 +121,7 @@ class SameWorkTrainer(ABC):
         later ones are held against."""
         request, batches = self._request, self._data.gate
         key = reference_key(request, initial, batches)
-        return kept_reference(
+        return cached_reference(
             request.scratch, key, lambda: self._single.reference(initial, batches, request.seed), request.others_limit_s
         )
 

@@ -21,7 +21,7 @@ from harness.engines.tensorflow.sharded import folder_of, make_ready, must_be_sh
 from harness.engines.tensorflow.training import Training
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import HarnessError, Unsupported, UsageError
-from harness.protocol.shards import kept_at
+from harness.protocol.shards import whole_at
 from harness.record.tfrecords import FEATURES, Features
 from harness.spec.pipeline import PipelineCell
 from harness.spec.values import AutoShard
@@ -49,7 +49,7 @@ def folder_of_cell(data_dir: Path, cell: PipelineCell = CELL) -> Path:
 
 
 def kept(data_dir: Path, cell: PipelineCell = CELL) -> Features:
-    found = kept_at(folder_of_cell(data_dir, cell) / FEATURES, Features)
+    found = whole_at(folder_of_cell(data_dir, cell) / FEATURES, Features)
     assert found is not None
     return found
 
@@ -139,7 +139,7 @@ def test_what_is_whole_is_not_written_again(told: Told, tmp_path: Path) -> None:
 
 def as_if_killed(folder: Path) -> None:
     """One file is whole and told of beside it, the second half-written, and nobody has summed up yet."""
-    features = kept_at(folder / FEATURES, Features)
+    features = whole_at(folder / FEATURES, Features)
     assert features is not None
     first, second, third = features.shards
     (folder / f".{first.file}.json").write_text(first.model_copy(update={}).model_dump_json()[:-1] + ',"bytes_in":1}')

@@ -89,7 +89,7 @@ def test_files_that_are_waited_for_are_looked_for_by_the_next_of_each_process_al
     found: list[str] = []
     of = FilesListener()
     monkeypatch.setattr(of, "file", lambda shard: found.append(shard.file))
-    monkeypatch.setattr(processes, "kept_at", kept)
+    monkeypatch.setattr(processes, "whole_at", kept)
     writers: Any = asked_by(tmp_path, 100)
     monkeypatch.setattr(writers, "_send", lambda *_: 0)
     monkeypatch.setattr(writers, "_wait", lambda _, look: (look(), look()))

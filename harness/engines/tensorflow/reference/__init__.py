@@ -30,8 +30,8 @@ from harness.errors import Unprovable
 from harness.protocol.state import Reference, VariableState
 from harness.spec.grouping import ONE_UPDATE, apart
 from harness.trial.judgement import FEW, STATE_TOLERANCE, sight_of
-from harness.trial.kept_reference import kept_reference
 from harness.trial.noise import PERTURBED_RUNS, PerturbedRun, ReferenceRun, perturbed_start, with_noise
+from harness.trial.reference_cache import cached_reference
 
 if TYPE_CHECKING:
     from harness.protocol.state import Array
@@ -57,7 +57,7 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
         return reference
 
     request = training.request
-    return kept_reference(request.scratch, _key(training, initial), computed, request.others_limit_s)
+    return cached_reference(request.scratch, _key(training, initial), computed, request.others_limit_s)
 
 
 def reference_of_each(training: Training, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.protocol.state import Reference, VariableState
 from harness.trial.judgement import check_mean_losses, check_update
-from harness.trial.kept_reference import kept_reference
+from harness.trial.reference_cache import cached_reference
 from tests.trial.lines import REPLICAS, LineTrainer
 
 
@@ -16,7 +16,7 @@ def test_what_has_no_gradient_is_kept_too(tmp_path: Path) -> None:
     idle = np.array([True, False, True])
     made = Reference([[np.ones(3, np.float32)]], [[0.0]], [~idle], idle=[idle])
     for _ in range(2):
-        kept = kept_reference(str(tmp_path), b"idle", lambda: made)
+        kept = cached_reference(str(tmp_path), b"idle", lambda: made)
         assert [mask.tolist() for mask in kept.idle] == [idle.tolist()]
         assert [mask.tolist() for mask in kept.trusted] == [(~idle).tolist()]
 
@@ -91,4 +91,4 @@ def test_all_of_a_reference_is_kept(tmp_path: Path) -> None:
         few=1e-4,
     )
     for _ in range(2):
-        assert told(kept_reference(str(tmp_path), b"key", lambda: whole)) == told(whole)
+        assert told(cached_reference(str(tmp_path), b"key", lambda: whole)) == told(whole)

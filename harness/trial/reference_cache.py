@@ -14,7 +14,9 @@ SIGHT = "sight-"
 """What the names of the kept numbers of `Reference.sight` begin with."""
 
 
-def kept_reference(folder: str, key: bytes, compute: Callable[[], Reference], others_limit_s: float = 0.0) -> Reference:
+def cached_reference(
+    folder: str, key: bytes, compute: Callable[[], Reference], others_limit_s: float = 0.0
+) -> Reference:
     """The reference in `folder` under a key that names all that it depends on; see `cached_arrays`."""
     arrays = cached_arrays(folder, "reference", key, lambda: _stored(compute()), others_limit_s)
     updates, variables = arrays["noise"].shape
