@@ -57,7 +57,7 @@ def lock_within(descriptor: int, limit_s: float, waits: Callable[[], None] | Non
 
 
 @contextlib.contextmanager
-def folder_held(folder: Path, limit_s: float) -> Iterator[bool]:
+def hold_folder(folder: Path, limit_s: float) -> Iterator[bool]:
     """Hold a folder against other processes: False where another has held it for so long. On a file system without
     locks nobody is waited for. OSError where the folder cannot be opened."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -30,7 +30,7 @@ def carry_out(text: str) -> None:
     """
     order = PrepareOrder.model_validate_json(text)
     sign_of_life.tell_by(functools.partial(_sign, Path(order.scratch) / SIGN.format(order.number, os.getpid())))
-    with fault_kept(Path(order.scratch)):
+    with keep_fault(Path(order.scratch)):
         found = cast(Preparer, engine_of(DEFAULT)).prepare_files(order)
         if found is not None:
             answer(order, found.model_dump_json())
@@ -67,7 +67,7 @@ def answer(order: PrepareOrder, text: str = "null") -> None:
 
 
 @contextlib.contextmanager
-def fault_kept(scratch: Path) -> Iterator[None]:
+def keep_fault(scratch: Path) -> Iterator[None]:
     """A HarnessError that is raised while it is entered is left in the folder, too."""
     try:
         yield

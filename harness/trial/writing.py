@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.errors import HarnessError
 from harness.protocol.preparing import ANSWER, PrepareOrder
 from harness.trial import forking
-from harness.trial.orders import answer, carry_out, carry_out_for_another, fault_kept
+from harness.trial.orders import answer, carry_out, carry_out_for_another, keep_fault
 from harness.trial.parent import die_with_parent
 
 WAITS_FOR_WORKER = "run_worker"
@@ -63,7 +63,7 @@ def _by_beam(orders: Sequence[str], scratch: str) -> None:
     def end(raised: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(raised)
         if raised.thread is not None and raised.thread.name == WAITS_FOR_WORKER:
-            with contextlib.suppress(HarnessError), fault_kept(Path(scratch)):
+            with contextlib.suppress(HarnessError), keep_fault(Path(scratch)):
                 raise HarnessError(f"prepare: Apache Beam: {raised.exc_value}")
             os._exit(1)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.engines._on_jax.devices import TrialDevices, in_order, mean
 from harness.engines._on_jax.executed import Program
 from harness.engines._on_jax.reference import JaxShares
-from harness.engines._on_jax.work import held_by
+from harness.engines._on_jax.work import holds_of_program
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Resources
@@ -72,7 +72,7 @@ class OnJaxTrainer(TakenApart):
         after = [np.asarray(in_order(weight)[0].data) for weight in self._weights]
         changes = sum(not np.array_equal(*pair) for pair in zip(before, after, strict=True))
         program = self._whole if step == self._step or self._instead is None else self._instead
-        return held_by(program, changes)
+        return holds_of_program(program, changes)
 
     @property
     def resources(self) -> Resources:

@@ -31,7 +31,7 @@ class CompiledWork(NamedTuple):
     flops: int
 
 
-def held_by(program: Program, changes: int) -> Holds:
+def holds_of_program(program: Program, changes: int) -> Holds:
     """What a program that changes so many weights holds as it is compiled."""
     text = program.compiled.as_text()
     work, found = work_of(text, program.lowered.as_text(debug_info=True)), list(collectives(text))

@@ -86,7 +86,7 @@ def _averages_alone(loop: HorovodLoop) -> Callable[[Any, Any], Any]:
     return averaged
 
 
-def held_by(instrument: Instrument, batch: tuple[Any, ...], cell: TrainingCell) -> Holds:
+def holds_of_instrument(instrument: Instrument, batch: tuple[Any, ...], cell: TrainingCell) -> Holds:
     """What a traced function holds, which runs on `batch` for the first time. Every process must ask for the same."""
     collect_graphs()
     instrument.whole.called(*batch)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from harness.engines._keras.optimizers import slot_of
 from harness.engines.horovod import group
 from harness.engines.horovod.compression import COMPRESSIONS
-from harness.engines.horovod.instruments import Instrument, held_by, instrument_of
+from harness.engines.horovod.instruments import Instrument, holds_of_instrument, instrument_of
 from harness.engines.horovod.loops import HorovodLoop, loops
 from harness.engines.horovod.loops.base import Trained
 from harness.engines.horovod.loops.fit import Fit
@@ -151,7 +151,7 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
         if step == self._step or instrument is None:
             instrument = instrument_of(WHOLE, self._way)
         x, y, *count = batch
-        return held_by(instrument, (x, y, *map(tf.constant, count)), self._cell)
+        return holds_of_instrument(instrument, (x, y, *map(tf.constant, count)), self._cell)
 
     def _placed(self, batch: tuple[Array, Array]) -> tuple[Any, Any]:
         x, y = batch

@@ -102,7 +102,7 @@ class JaxTrainer(OnJaxRecovering):
         self._run(pace, lambda loss: loss)
 
     def _placed(self, share: Any) -> tuple[Any, Any]:
-        return self._loop.placed(share)
+        return self._loop.share_on_devices(share)
 
     def _without(self, name: str) -> Step:
         import numpy as np

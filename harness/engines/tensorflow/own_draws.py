@@ -13,13 +13,13 @@ LAYERS_OF_CUDNN = "Cudnn"
 """Beginning of the names of ops that have a seed, and draw only where they are asked for dropout of their own."""
 
 
-def drawn_otherwise() -> str | None:
+def other_draws() -> str | None:
     """What of this process' traced programs draws otherwise than uncompiled, in words; None where nothing does."""
     for function in _traced_functions():
         for program in function._function_cache.values():  # to be asked for them some would be traced
             if OF_DATA in program.function_def.attr:
                 continue
-            if (found := _drawn_otherwise_in(program, bool(function._jit_compile))) is not None:
+            if (found := _other_draws_in(program, bool(function._jit_compile))) is not None:
                 return found
     return None
 
@@ -31,7 +31,7 @@ def _traced_functions() -> list[Any]:
     return [found for found in gc.get_objects() if type(found) is polymorphic_function.Function]
 
 
-def _drawn_otherwise_in(program: Any, by_xla: bool) -> str | None:
+def _other_draws_in(program: Any, by_xla: bool) -> str | None:
     for node in nodes_of(program.graph.as_graph_def()):
         if "seed2" in node.attr and not node.op.startswith(LAYERS_OF_CUDNN):
             return f"{node.op}, whose numbers in a tf.function are others than outside"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.own_draws import drawn_otherwise
+from harness.engines.tensorflow.own_draws import other_draws
 from harness.engines.tensorflow.own_sight import OF_SEVERAL, LossesAndState, Optimizers, PlantedGradients, furthest
 from harness.engines.tensorflow.reference.arithmetic import OF_LAYERS
 from harness.errors import Unprovable, UsageError
@@ -244,12 +244,12 @@ def why_untold(reference: OwnReference, again: OwnReference) -> str | None:
             f"run uncompiled twice from the same seed, {differs.name} is {differs.wanted:.6g} and then "
             f"{differs.value:.6g} ({differs.allowed:.2g} is allowed): something in it is random that no seed settles"
         )
-    if drawn := drawn_otherwise():
+    if drawn := other_draws():
         return f"compiled it draws other random numbers than uncompiled ({drawn})"
     return None
 
 
-def compare_shown(got: LossesAndState, expected: LossesAndState, precision: str) -> str | None:
+def evidence_against(got: LossesAndState, expected: LossesAndState, precision: str) -> str | None:
     """None when what was shown agrees within the tolerance of `precision`, else the evidence in words."""
     worst = furthest(got, expected, precision)
     if worst.share <= 1:

@@ -20,7 +20,7 @@ from harness.engines.tensorflow.own_reference import (
     OwnReference,
     as_number,
     build_step,
-    compare_shown,
+    evidence_against,
     run_own_reference,
     why_untold,
 )
@@ -136,7 +136,7 @@ class OwnStep(Attempt):
             self._checks.detail["losses_agree"] = f"{_NOT_COMPARED}: {reference.reason}"
             return
         try:
-            evidence = compare_shown(shown, reference.shown, reference.precision)
+            evidence = evidence_against(shown, reference.shown, reference.precision)
             untold = evidence and why_untold(reference, again.ask())
         finally:
             again.end()

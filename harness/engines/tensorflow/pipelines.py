@@ -22,9 +22,9 @@ from harness.engines.tensorflow.data.pipeline import (
     ahead_on_device,
     batches_ahead,
     bytes_each,
-    drawn_order,
     endless_examples,
     options_of,
+    order_of_examples,
     pipeline,
     plain_pass,
     read_from,
@@ -240,7 +240,7 @@ class Feed:
         if self.cell.cut not in ("", "shuffle") or isinstance(self.source, OwnBatches):
             return list(range(count))
         buffer = next(int(found[1]) for stage in self.stages if (found := _SHUFFLE.fullmatch(stage)))
-        numbers = drawn_order(self.info, count, buffer, self.request.seed).take(count).batch(count)
+        numbers = order_of_examples(self.info, count, buffer, self.request.seed).take(count).batch(count)
         return [int(number) for number in next(iter(numbers)).numpy()]
 
     def known(self) -> KnownPass:

@@ -120,7 +120,7 @@ def _sums_alone(averaging: Averaging) -> Step:
     return step
 
 
-def held_by(step: Step, batch: tuple[Any, ...], averaging: Averaging) -> Holds:
+def holds_of_step(step: Step, batch: tuple[Any, ...], averaging: Averaging) -> Holds:
     """What a step holds, which is run on `batch` for it. Every process must ask for the same."""
     weights = list(averaging.module.parameters())
     before = [weight._version for weight in weights]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.trial.same_work.reference import Batch
 
 
-def placed(x: Any, y: Any) -> tuple[Any, Any]:
+def as_tensors(x: Any, y: Any) -> tuple[Any, Any]:
     """NumPy's batch [b, h, w, c] as PyTorch wants it: channels first, and labels of 64 bits.
 
     Copied: a view of one channel has the strides of channels last, by which PyTorch chooses its kernels.
@@ -51,7 +51,7 @@ class TorchShares(ShareByShare):
         found = []
         for own, share in self._of_each(state, batch):
             buffers = {name: put(torch.tensor(np.float32(value))) for name, value in own.items()}
-            x, y = map(put, placed(*(values[share] for values in batch)))
+            x, y = map(put, as_tensors(*(values[share] for values in batch)))
             logits = functional_call(self._module, {**weights, **buffers}, (x,))
             loss = functional.cross_entropy(logits, y, reduction="sum") / len(batch[1])
             gradients = torch.autograd.grad(loss, parameters)

@@ -12,12 +12,12 @@ from torch.nn import functional
 
 from harness.engines.torch import group
 from harness.engines.torch.executed import inspect, of_instrument
-from harness.engines.torch.instruments import held_by, loss_of, step_without
+from harness.engines.torch.instruments import holds_of_step, loss_of, step_without
 from harness.engines.torch.loops import Averaging, loops
 from harness.engines.torch.loops.ddp_hook import COMPRESSIONS
 from harness.engines.torch.models import built
 from harness.engines.torch.optimizers import CountedOptimizer
-from harness.engines.torch.reference import TorchShares, placed
+from harness.engines.torch.reference import TorchShares, as_tensors
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
@@ -133,14 +133,14 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
         self._run(pace, lambda loss: MeanLoss(loss, self.agree))
 
     def _placed(self, share: Any) -> tuple[Any, Any]:
-        x, y = placed(*share)
+        x, y = as_tensors(*share)
         return self._device.put(x), self._device.put(y)
 
     def _without(self, name: str) -> Step:
         return step_without(name, self._averaging, self._counted)
 
     def _held_by(self, step: Step, batch: tuple[Any, ...]) -> Holds:
-        return held_by(step, batch, self._averaging)
+        return holds_of_step(step, batch, self._averaging)
 
     def _step(self, x: Any, y: Any) -> Any:
         """One update; the loss of this process's share."""

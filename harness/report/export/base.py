@@ -9,7 +9,7 @@ from typing import Protocol
 
 from harness.analysis import CellSummary, RunSummary
 from harness.errors import HarnessError, StorageError, UsageError
-from harness.files import folder_held, no_folder
+from harness.files import hold_folder, no_folder
 from harness.record.files import OF_KERNEL, is_setting, replace_file
 from harness.record.own_files import is_own_file
 from harness.record.reading import Run
@@ -75,7 +75,7 @@ def alone_in(target: Path) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         with _told(target, "DIR"):
             target.mkdir(parents=True, exist_ok=True)
-            free = held.enter_context(folder_held(target, PATIENCE_S))
+            free = held.enter_context(hold_folder(target, PATIENCE_S))
         if not free:
             raise StorageError(f"'{target}' is being written by another export for {PATIENCE_S:g} s; wait for its end")
         yield

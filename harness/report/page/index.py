@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.errors import StorageError
-from harness.files import folder_held, opened
+from harness.files import hold_folder, opened
 from harness.record.files import remove_unfinished, replace_file
 from harness.report.kinds import presentations
 from harness.report.page.templating import rendered
@@ -173,7 +173,7 @@ def _short(text: str) -> str:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Hold the folder, so that of two writers the second sees the first one's page. Raises OSError, StorageError."""
-    with folder_held(folder, _PATIENCE_S) as free:
+    with hold_folder(folder, _PATIENCE_S) as free:
         if not free:
             raise StorageError(
                 f"'{folder / INDEX_NAME}' is being written by another process for {_PATIENCE_S:g} s: "

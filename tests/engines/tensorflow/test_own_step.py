@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from harness.engines.tensorflow import own_reference, own_step
 from harness.engines.tensorflow.ending import classify
-from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, compare_shown
+from harness.engines.tensorflow.own_reference import OwnReference, as_number, build_step, evidence_against
 from harness.engines.tensorflow.own_sight import LossesAndState
 from harness.errors import UsageError
 from harness.record import TrialRecord, schema
@@ -64,7 +64,7 @@ def test_a_loss_is_one_number(tf: Any) -> None:
 
 def test_what_is_shown_agrees_within_the_tolerance_of_the_precision() -> None:
     def compared(got: LossesAndState, wanted: LossesAndState, precision: str = "float32") -> str:
-        return compare_shown(got, wanted, precision) or ""
+        return evidence_against(got, wanted, precision) or ""
 
     assert not compared(LossesAndState((2.0, 1.0, 0.5)), LossesAndState((2.0, 1.0005, 0.5)))
     assert not compared(LossesAndState((2.0, 1.0, 0.5)), LossesAndState((2.0, 1.01, 0.5)), "mixed_bfloat16")

@@ -76,7 +76,7 @@ class Way(ABC):
         """A state of NumPy's, the same in each process, on the devices."""
         return State(*(laid(part, sharding) for part, sharding in zip(state, self.of_state, strict=True)))
 
-    def placed(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
+    def share_on_devices(self, share: "tuple[Array, Array]") -> tuple[Any, Any]:
         """This process's share of a batch, each device's part on it; returns before the copy is done."""
         x, y = self.in_parts(share)
         return x, y

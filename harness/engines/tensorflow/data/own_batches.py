@@ -114,7 +114,7 @@ class OwnBatches(OwnSource):
             )
         return found
 
-    def held(self, stages: Sequence[str]) -> int:
+    def capacity_of(self, stages: Sequence[str]) -> int:
         """The batches that `stages`, behind the function's and its own, may hold at most: what each keeps ready, or has
         in parallel calls."""
         sizes = [stage.partition("(")[2].rstrip(")").partition(",")[0] for stage in stages if _holds(stage)]

@@ -11,7 +11,7 @@ from harness.engines.tensorflow.data.cache import cached
 from harness.engines.tensorflow.data.images import check_input_shape, fit
 from harness.engines.tensorflow.data.own import first_as_given, of_one_shape, padded
 from harness.engines.tensorflow.data.own_batches import OwnBatches
-from harness.engines.tensorflow.data.service import HELD_BY_WORKER, served
+from harness.engines.tensorflow.data.service import HELD_BY_WORKER, through_service
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, fits, only
 from harness.errors import HarnessError, UsageError
@@ -101,7 +101,7 @@ def endless_examples(
         return read.repeat()
     examples = _fitted(source, read.shard(of, index) if of > 1 else read, input_shape, vocabulary, asked)
     if asked.data_service:
-        examples = served(examples.with_options(options_of(info)), asked.data_service)
+        examples = through_service(examples.with_options(options_of(info)), asked.data_service)
     if cut == "decode":
         return examples.repeat()
     own = None if info.examples is None else max(1, info.examples // of)
@@ -122,7 +122,7 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     if source.on_device:
         return 0
     if isinstance(source, OwnBatches):
-        return source.held(stages) + 2 * max(1, cell.device_prefetch)
+        return source.capacity_of(stages) + 2 * max(1, cell.device_prefetch)
     servers = cell.data_service
     kept = any(stage.startswith("Cache") for stage in stages)
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
@@ -330,7 +330,7 @@ def plain_pass(
     return examples if source.gives == "own" else examples.map(_fitting(source, input_shape, vocabulary))
 
 
-def drawn_order(info: DataInfo, count: int, buffer: int, seed: int) -> "tf.data.Dataset":
+def order_of_examples(info: DataInfo, count: int, buffer: int, seed: int) -> "tf.data.Dataset":
     """The numbers of a pass's examples in the order in which the pipeline draws them by a shuffle buffer of this size,
     pass after pass: its shuffling, of their numbers alone."""
     import tensorflow as tf

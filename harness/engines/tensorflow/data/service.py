@@ -26,7 +26,7 @@ HELD_BY_WORKER = 2
 """Examples of each worker that wait: the one that it made ahead, and the one that the reader has asked it for."""
 
 
-def served(examples: "tf.data.Dataset", workers: int) -> "tf.data.Dataset":
+def through_service(examples: "tf.data.Dataset", workers: int) -> "tf.data.Dataset":
     """`examples` made by so many workers of this process's service; of one in their order.
 
     Raises Unsupported for several workers and data that would be others with them (`WHOLE`).

@@ -288,9 +288,9 @@ def test_a_data_service_gives_each_example_once_a_pass_and_one_worker_in_the_sou
 )
 def test_what_each_worker_would_do_to_its_share_is_served_by_one_alone(tf: Any, part: Any) -> None:
     data = part(tf.data.Dataset.range(60).map(lambda x: 2 * x))
-    assert list(service.served(data, 1).as_numpy_iterator()) == list(data.as_numpy_iterator())
+    assert list(service.through_service(data, 1).as_numpy_iterator()) == list(data.as_numpy_iterator())
     with pytest.raises(Unsupported, match=r"^data_service: .* where several read a source: take one worker"):
-        service.served(data, 2)
+        service.through_service(data, 2)
 
 
 def test_data_that_are_counted_are_served_by_one_worker_alone(digits_dir: Path) -> None:
