@@ -1,6 +1,6 @@
 """What is kept of jobs that a fault was done to: a line of `faults.jsonl` each, and the plan in `run.json`."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,7 +15,6 @@ UNDISTURBED = "none"
 """The fault of a job that nothing is done to: what checkpoints cost is measured on it."""
 
 FaultStatus = Literal["undisturbed", "recovered", "lost_state", "wrong_weights", "hung", "failed", "unsupported"]
-FAULT_STATUSES: tuple[FaultStatus, ...] = get_args(FaultStatus)
 DetectedBy = Literal["tensorflow", "engine", "process_end", "stalled_steps", "heartbeat", "preemption_handler"]
 
 

@@ -3,6 +3,7 @@
 import importlib
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -13,11 +14,11 @@ from harness.analysis.faults import summarise_faults
 from harness.record.checks import Checks
 from harness.record.cluster import ClusterRecord, NetworkRecord
 from harness.record.faults import (
-    FAULT_STATUSES,
     CheckpointCost,
     Detection,
     FaultRecord,
     FaultsPlan,
+    FaultStatus,
     Interruption,
     PlannedFault,
     UpdateCounts,
@@ -120,7 +121,7 @@ def test_every_status_is_explained() -> None:
 
 def test_what_becomes_of_a_job_is_explained() -> None:
     page = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
-    assert all(f"| `{status}` |" in page for status in FAULT_STATUSES if status != "undisturbed")
+    assert all(f"| `{status}` |" in page for status in get_args(FaultStatus) if status != "undisturbed")
     assert all(f"| `{fault}` |" in page for fault in FAULT_NAMES)
 
 

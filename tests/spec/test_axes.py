@@ -25,7 +25,7 @@ from harness.report.export.rows import trial_rows
 from harness.report.figures.curves import throughput_figure
 from harness.report.history.names import names_in
 from harness.report.page.trials.columns import labels_of
-from harness.report.page.trials.command import repeat_command
+from harness.report.page.trials.command import repeat_commands
 from harness.report.tables.overlay import series_of
 from harness.report.words.names import names_of
 from harness.report.words.text import describe
@@ -34,7 +34,7 @@ from harness.spec.axes import TABLE, Axes
 from harness.spec.bases import base_of, training_base_of
 from harness.spec.cell import LATER, TrainingCell, cell_names
 from harness.spec.entry import KEEP, unlabelled
-from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_on_curve, own_curve
+from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_in_family_on_curve, own_curve
 from harness.spec.naming import value_words
 from harness.spec.sweep import ASKED, AXES, HELP, OF_OTHER_WORK
 from harness.spec.text import text_of
@@ -160,7 +160,8 @@ def test_a_published_series_is_of_one_value_of_an_axis_and_its_caption_says_whic
 def test_a_scaling_curve_joins_two_values_only_along_itself(key: str) -> None:
     a, b = pair_of(key)
     varies = TABLE[key].along_curve and TABLE[key].on_curve is None
-    assert lies_on_curve(a, b) == lies_on_curve(b, a) == varies
+    for point, cell in ((a, b), (b, a)):
+        assert (family(point) == family(cell) and lies_in_family_on_curve(point, cell)) == varies
     assert ((family(a), own_curve(a)) == (family(b), own_curve(b))) == varies
 
 
@@ -300,7 +301,7 @@ def test_an_axis_has_a_column_of_its_own(key: str) -> None:
 def test_the_command_to_repeat_a_cell_gives_that_cell(key: str) -> None:
     for cell in pair_of(key):
         manifest, _ = make_run([cell], faults=False, blocks=1)
-        command = repeat_command(cell, manifest)
+        [command] = repeat_commands([cell], manifest)
         assert command is not None
         words = shlex.split(command)[4:]
         flags = {

@@ -23,15 +23,6 @@ _CLOSE = 1e-4
 _MOST_STEPS = 50
 
 
-def largest_below(limit: float, count: int, correlation: float, degrees_of_freedom: float) -> float:
-    """P(max of T₁ … T_count ≤ `limit`), each pair of them correlated by `correlation` (0 to below 1).
-
-    T_j = (√(1−ρ)·Y_j + √ρ·Z)/S with standard normal Y_j and Z and S² = χ²_ν/ν, so given Z and S the T_j are
-    independent: ∫∫ Φ((limit·s − √ρ·z)/√(1−ρ))^count, by Gauss's rules; good to 1e-3, and to 1e-4 at ν of 6 to 100.
-    """
-    return _below(limit, count, correlation, _scales(degrees_of_freedom))
-
-
 def _scales(degrees_of_freedom: float) -> Array:
     """S at the shares of its distribution that the rule asks for."""
     freedom = min(degrees_of_freedom, _LIKE_NORMAL)
@@ -40,6 +31,11 @@ def _scales(degrees_of_freedom: float) -> Array:
 
 
 def _below(limit: float, count: int, correlation: float, scales: Array) -> float:
+    """P(max of T₁ … T_count ≤ `limit`), each pair of them correlated by `correlation` (0 to below 1).
+
+    T_j = (√(1−ρ)·Y_j + √ρ·Z)/S with standard normal Y_j and Z and S² = χ²_ν/ν, so given Z and S the T_j are
+    independent: ∫∫ Φ((limit·s − √ρ·z)/√(1−ρ))^count, by Gauss's rules; good to 1e-3, and to 1e-4 at ν of 6 to 100.
+    """
     within = limit * scales - math.sqrt(correlation) * _NORMAL[:, None]
     below = special.ndtr(within / math.sqrt(1 - correlation)) ** count
     return float(_NORMAL_WEIGHT @ below @ _SHARE_WEIGHT)

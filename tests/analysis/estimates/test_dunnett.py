@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from harness.analysis.estimates.dunnett import critical_value, largest_below
+from harness.analysis.estimates.dunnett import critical_value
 from harness.analysis.estimates.intervals import LogEstimate
 from tests.analysis.noises import Array, Chance, cells_as_seen
 
@@ -29,7 +29,9 @@ def test_the_one_sided_limits_are_those_of_dunnetts_table(freedom: float, count:
 def test_it_is_scipys_multivariate_t(freedom: float, correlation: float) -> None:
     shape = np.full((4, 4), correlation) + (1 - correlation) * np.eye(4)
     there = stats.multivariate_t(shape=shape, df=freedom, seed=1)  # type: ignore[arg-type]
-    assert largest_below(2.5, 4, correlation, freedom) == pytest.approx(there.cdf([2.5] * 4), abs=2e-3)
+    limit = critical_value(statistic(freedom), 4, correlation, 0.95)
+    assert limit is not None
+    assert there.cdf([limit] * 4) == pytest.approx(0.95, abs=2e-3)
 
 
 @pytest.mark.parametrize("freedom", [1, 3, 39])

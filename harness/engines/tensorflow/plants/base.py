@@ -14,11 +14,6 @@ Keep = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name, compute) -> what an earlier trial of the cell computed under that name, else what `compute` gives."""
 
 
-def keep_nothing(_name: str, compute: Callable[[], Arrays]) -> Arrays:
-    """A Keep for a process that is by itself."""
-    return compute()
-
-
 class Planted:
     """What works in the steps of one loop. This one is nothing; a kind overrides what it needs.
 

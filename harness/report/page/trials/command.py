@@ -11,16 +11,11 @@ from harness.spec.work import Cell
 from harness.visible import without_secrets
 
 
-def repeat_command(cell: Cell, manifest: RunManifest) -> str | None:
-    """`python -m harness sweep …` for this cell, one trial of it and of its base case; None where no flags can say it.
-
-    A name with a comma is no single value of a flag.
-    """
-    return repeat_commands([cell], manifest)[0]
-
-
 def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | None]:
-    """The same of each of `cells`, which share the run's settings."""
+    """`python -m harness sweep …` for each cell, one trial of it and of its base case; None where no flags can say it.
+
+    A name with a comma is no single value of a flag. The cells share the run's settings.
+    """
     settings = _words(settings_of(manifest.sweep))
     found: list[str | None] = []
     for cell in cells:

@@ -15,7 +15,6 @@ from harness.engines.tensorflow.loops.custom import LOOP, LossInShares, make_ste
 from harness.engines.tensorflow.plants import Planted, check_loop, planted, planted_in_updates, plants
 from harness.engines.tensorflow.plants._counted import CountedWork
 from harness.engines.tensorflow.plants._timed import FIRST_PRODUCTS, TimedWork
-from harness.engines.tensorflow.plants.base import keep_nothing
 from harness.engines.tensorflow.plants.device_work import CountedDeviceWork
 from harness.engines.tensorflow.plants.slow_replica import CountedSlowReplica
 from harness.engines.tensorflow.plants.slow_update import SlowUpdate
@@ -252,7 +251,7 @@ def test_a_slow_replica_that_is_counted_is_slow_after_the_replicas_have_met(trai
 def test_what_is_said_for_each_step_is_planted_in_each_and_needs_no_calibration(tf: Any) -> None:
     plant = planted(Plant(kind="device_work", share=0.0, each=30.0), devices(2))
     assert isinstance(plant, CountedDeviceWork)
-    plant.calibrate(lambda: pytest.fail("a step was tried"), keep_nothing)
+    plant.calibrate(lambda: pytest.fail("a step was tried"), lambda _, compute: compute())
     before = plant.work[1].done
     Training(tf, 2, plant).train(4)
     assert plant.work[1].done - before == 120

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.report.page.trials.command import repeat_command
 from harness.spec import Sweep, expand, sweep_from
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of
-from tests.report.page.trials.planned import manifest_of, planned
+from tests.report.page.trials.planned import command_of, manifest_of, planned
 from tests.synthetic import default_cells, make_cell
 
 
@@ -74,7 +73,7 @@ def test_the_command_of_every_cell_plans_that_cell_with_the_same_settings(
 
 
 def test_settings_are_named_where_they_are_not_the_default() -> None:
-    command = repeat_command(make_cell(), manifest_of(Sweep(windows=30, window=0.05, name="mine", trials=9)))
+    command = command_of(make_cell(), manifest_of(Sweep(windows=30, window=0.05, name="mine", trials=9)))
     assert command is not None
     assert "--windows 30" in command
     assert "--window 0.05" in command
@@ -84,19 +83,19 @@ def test_settings_are_named_where_they_are_not_the_default() -> None:
 
 def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> None:
     for asked, named in (([4], True), ([0], False), ([0, 4], False)):
-        command = repeat_command(make_cell(), manifest_of(Sweep(intra_op_threads=asked)))
+        command = command_of(make_cell(), manifest_of(Sweep(intra_op_threads=asked)))
         assert command is not None
         assert ("--intra-op-threads 4" in command) == named
 
 
 def test_what_no_flag_can_say_has_no_command() -> None:
     for cell in (make_cell(model="a,b"), make_cell(data="tfds:\x1b[2J")):
-        assert repeat_command(cell, manifest_of(Sweep())) is None
+        assert command_of(cell, manifest_of(Sweep())) is None
 
 
 def test_a_step_of_ones_own_is_repeated_by_its_flags() -> None:
     manifest = manifest_of(Sweep(step="pkg.mod:step", amount=64, intra_op_threads=[2]))
-    command = repeat_command(OwnStepCell(step="pkg.mod:step", amount=64), manifest)
+    command = command_of(OwnStepCell(step="pkg.mod:step", amount=64), manifest)
     assert command is not None
     assert command.startswith("python -m harness sweep --step pkg.mod:step --amount 64 --intra-op-threads 2")
 
@@ -118,7 +117,7 @@ def test_the_command_of_a_collective_plans_that_collective(
 
 def test_a_hostile_name_stays_one_word_of_the_shell() -> None:
     name = "x; rm -rf / $(id) `id` 'q' \"p\""
-    command = repeat_command(make_cell(model=name), manifest_of(Sweep()))
+    command = command_of(make_cell(model=name), manifest_of(Sweep()))
     assert command is not None
     assert name in shlex.split(command)
 
