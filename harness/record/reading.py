@@ -31,6 +31,7 @@ MANIFEST_NAME = "run.json"
 OF_RESULTS = (f"*/{MANIFEST_NAME}", "proof-*.json", "limits-*.json")
 """What folders of results have in them."""
 _SHOWN_RUNS = 5
+_UNPROVED = b'"status":"unproved"'
 _LATEST = re.compile(r"latest(~(?P<before>[0-9]{1,6}))?")
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -307,9 +308,6 @@ def _listing(folder: Path, counted: bool) -> RunListing:
         unit=what.kind.unit,
         live=is_locked(folder),
     )
-
-
-_UNPROVED = b'"status":"unproved"'
 
 
 def _counted(file: Path) -> tuple[int, int]:

@@ -93,10 +93,7 @@ class LiveTrial:
         self._since = time.perf_counter()
         self._taking_turns = False
         self.zygote.check = self.interrupts.check
-        of_block = {
-            "times_alone": self._times_alone,
-            "proof_phase": self.slot.block % PROOF_PHASES,
-        }
+        of_block = {"times_alone": self._times_alone, "proof_phase": self.slot.block % PROOF_PHASES}
         self.child = spawn(self.request.model_copy(update=of_block), self.zygote)
         self.deadline = self._limit()
         """When its phase counts as hung. Waiting for hosts, which has a limit of its own, is before it."""
@@ -153,8 +150,7 @@ class LiveTrial:
     def finish(self) -> None:
         """Let the trial prove what can only be shown afterwards, and see it out."""
         self.begin_to_finish()
-        with contextlib.suppress(Ended):
-            self._see_through()
+        self.finish_task()
 
     def begin_to_finish(self) -> None:
         """Ask for what can only be proved afterwards."""
@@ -181,14 +177,11 @@ class LiveTrial:
         return self.slot.block < ALONE_BLOCKS and not self.request.instrument
 
     def finish_task(self) -> None:
-        """See out a task that takes no turns, such as preparing data."""
-        with contextlib.suppress(Ended):
-            self._see_through()
-
-    def _see_through(self) -> None:
+        """See it out, which is all of a task that takes no turns, such as preparing data."""
         self.deadline = self._limit()
-        while True:
-            self._receive()
+        with contextlib.suppress(Ended):
+            while True:
+                self._receive()
 
     def failed_before_start(self, cell: Cell, order: int, reason: str) -> TrialRecord:
         """A record for a trial of `cell` that this failed task left without its data, as `reason` says."""
