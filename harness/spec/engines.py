@@ -1,12 +1,13 @@
 """A sweep of several engines: what each is asked for, and one matrix of all."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.collective import COLLECTIVE
+from harness.spec.entry import Registry
 from harness.spec.exclusions import WHY
 from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
@@ -15,6 +16,8 @@ from harness.spec.pipeline import PIPELINE
 from harness.spec.sweep import Sweep
 
 DEVICE = "device"
+OF_TRAININGS = tuple(key for key, axis in TABLE.items() if axis.choices and axis.apart)
+"""Keys of which no value stands in for another where models are trained: device, model, data and optimizer."""
 
 
 def only_engine_of(sweep: Sweep) -> str:
@@ -28,9 +31,9 @@ def only_engine_of(sweep: Sweep) -> str:
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:
     """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
 
-    An engine without any of the devices, or without collectives where these are measured, is asked for nothing
-    (`lacking`). Names beside the registered ones, such as a user's own model, each is asked for. UsageError for a name
-    that none of them has.
+    An engine without any of the devices, or of the models, data or optimizers of trainings, or without collectives
+    where these are measured, is asked for nothing (`lacking`). Names beside the registered ones, such as a user's own
+    model, each is asked for. UsageError for a name that none of them has.
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
@@ -38,26 +41,40 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
         raise UsageError(
             f"engine: given {', '.join(catalogues)}, expected one: several train the same models, or do collectives"
         )
-    keys = {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
-    names = {key: {e: [*getattr(of, choices)] for e, of in catalogues.items()} for key, choices in keys.items()}
-    for key, of in names.items():
-        known = list(dict.fromkeys(itertools.chain(*of.values())))
+    for key, choices in _choices(sweep).items():
+        known = list(dict.fromkeys(itertools.chain(*(getattr(of, choices) for of in catalogues.values()))))
         beside = [name for catalogue in catalogues.values() for name in catalogue.beside(key)]
         must_be_known(key, sweep.asked(key), known, *own_of(key, catalogues.values()), [*catalogues], beside)
     found = []
     for engine, catalogue in catalogues.items():
-        others = {key: set().union(*(of[other] for other in of if other != engine)) for key, of in names.items()}
-        has = {
-            key: [value for value in sweep.asked(key) if value in of[engine] or value not in others[key]]
-            for key, of in names.items()
-        }
+        has = _has(sweep, engine, catalogues)
         lacks = {key for key, values in has.items() if sweep.asked(key) and not values}
-        if DEVICE in lacks or not _sends(sweep, catalogue):
+        if lacks & {*_irreplaceable(sweep)} or not _sends(sweep, catalogue):
             continue
         given = {key: getattr(sweep, key) for key in sweep.model_fields_set - lacks}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
         found.append((Sweep.model_validate(own), catalogue))
     return found
+
+
+def _choices(sweep: Sweep) -> dict[str, Registry]:
+    """Keys that are asked for by name, each with the registry of its names."""
+    return {key: axis.choices for key, axis in TABLE.items() if axis.choices and key in sweep.model_fields_set}
+
+
+def _has(sweep: Sweep, engine: str, catalogues: Mapping[str, Catalogue]) -> dict[str, list[str]]:
+    """By key the names asked for that an engine has, and those that no other engine has either."""
+    found = {}
+    for key, choices in _choices(sweep).items():
+        of = {name: {*getattr(catalogue, choices)} for name, catalogue in catalogues.items()}
+        others = set().union(*(of[other] for other in of if other != engine))
+        found[key] = [value for value in sweep.asked(key) if value in of[engine] or value not in others]
+    return found
+
+
+def _irreplaceable(sweep: Sweep) -> Sequence[str]:
+    """Keys of which another value than was asked for would answer another question."""
+    return (DEVICE,) if sweep.work == COLLECTIVE else OF_TRAININGS
 
 
 def _sends(sweep: Sweep, catalogue: Catalogue) -> bool:
@@ -66,8 +83,8 @@ def _sends(sweep: Sweep, catalogue: Catalogue) -> bool:
 
 
 def lacking(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
-    """Each device of `sweep` that one of several engines lacks, since on another it would answer another question, and
-    each engine without collectives where these are measured."""
+    """What was asked for that one of several engines lacks, and for which it must not take its own: each device, each
+    model, data set and optimizer of trainings, and collectives where these are measured."""
     if len(catalogues) == 1:
         return []
     silent = [
@@ -75,12 +92,24 @@ def lacking(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
         for engine, of in catalogues.items()
         if not _sends(sweep, of)
     ]
-    return silent + [
+    unplaced = [
         LeftOut(f"{engine} on {device}", f"engine '{engine}' runs on {', '.join(of.devices)} only")
         for engine, of in catalogues.items()
         for device in sweep.asked(DEVICE)
         if device not in of.devices
     ]
+    return [*silent, *unplaced, *_untrained(sweep, catalogues)]
+
+
+def _untrained(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> Iterator[LeftOut]:
+    """Each model, data set and optimizer of trainings that an engine lacks."""
+    keys = {key: choices for key, choices in _choices(sweep).items() if key in _irreplaceable(sweep) and key != DEVICE}
+    for engine, of in catalogues.items():
+        has = _has(sweep, engine, catalogues)
+        for key, choices in keys.items():
+            known = ", ".join(getattr(of, choices))
+            for value in (value for value in sweep.asked(key) if value not in has[key]):
+                yield LeftOut(f"engine {engine}, {value}", f"{key} '{value}' is not one of {known}")
 
 
 def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacks: Sequence[LeftOut] = ()) -> Matrix:
@@ -123,9 +152,22 @@ def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
 
 
 def merged(parts: Sequence[Matrix]) -> Matrix:
-    """One matrix of the engines' own."""
+    """One matrix of the engines' own. What only some of them leave out has their names, since others may run it."""
     if len(parts) == 1:
         return parts[0]
-    left_out = dict.fromkeys(item for part in parts for item in part.left_out)
+    by: dict[LeftOut, list[str]] = {}
+    engines = [", ".join(dict.fromkeys(str(cell.get("engine")) for cell in part.cells)) for part in parts]
+    for engine, part in zip(engines, parts, strict=True):
+        for item in part.left_out:
+            by.setdefault(item, []).append(engine)
+    everywhere = [engine for engine in engines if engine]
+    left_out = [item if of == everywhere else _named(item, of) for item, of in by.items()]
     added = frozenset().union(*(part.added_base for part in parts))
     return Matrix(ordered(cell for part in parts for cell in part.cells), tuple(left_out), added)
+
+
+def _named(item: LeftOut, engines: Sequence[str]) -> LeftOut:
+    """With the engines that leave it out; without them where it names its own, or is looked for as it was asked for."""
+    if "" in engines or item.reason == WHY:
+        return item
+    return LeftOut(f"{', '.join(engines)}: {item.combination}", item.reason)

@@ -55,7 +55,7 @@ def test_of_several_engines_each_is_swept_over_the_names_that_it_has() -> None:
     }
 
 
-def test_an_engine_that_has_none_of_the_names_asked_for_is_swept_over_its_own() -> None:
+def test_an_engine_that_has_none_of_the_loops_asked_for_is_swept_over_its_own() -> None:
     cells = of_both(strategy=["none", "mirrored"], loop=["fit"]).cells
     assert {cell.loop for cell in cells if cell.engine == "other"} == {"ddp"}
     assert {cell.loop for cell in cells if cell.engine == "tensorflow"} == {"fit"}
@@ -109,6 +109,42 @@ def test_an_engine_without_a_device_that_was_asked_for_is_left_out_there_and_run
     assert LeftOut("other on gpu", "engine 'other' runs on virtual-cpu only") in matrix.left_out
     placed = {(cell.engine, cell.shape.device) for cell in matrix.cells}
     assert placed == {("tensorflow", device) for device in devices} | {("other", d) for d in devices if d != "gpu"}
+
+
+NARROW = replace(OTHER, models={"mlp": ""}, data={"digits": ""}, optimizers={"sgd": ""})
+
+
+@pytest.mark.parametrize(
+    ("key", "lacked", "has"),
+    [("model", "mnist_cnn", "mlp"), ("data", "synthetic", "digits"), ("optimizer", "adam", "sgd")],
+)
+def test_no_engine_trains_another_model_data_or_optimizer_than_was_asked_for(key: str, lacked: str, has: str) -> None:
+    both = {"tensorflow": CATALOGUE, "other": NARROW}
+    reason = LeftOut(f"engine other, {lacked}", f"{key} '{lacked}' is not one of {has}")
+    alone = {"model": ["mlp"], "data": ["digits"], "optimizer": ["sgd"], "replicas": [1], "strategy": ["none"]}
+    matrix = of_each(both, **{**alone, key: [lacked]})
+    assert matrix.left_out == (reason,)
+    assert {(cell.engine, cell.get(key)) for cell in matrix.cells} == {("tensorflow", lacked)}
+    matrix = of_each(both, **{**alone, key: [lacked, has]})
+    assert matrix.left_out == (reason,)
+    assert {(cell.engine, cell.get(key)) for cell in matrix.cells} == {
+        ("tensorflow", lacked),
+        ("tensorflow", has),
+        ("other", has),
+    }
+
+
+def test_what_some_engines_leave_out_is_told_with_their_names_for_others_may_run_it() -> None:
+    three = {"tensorflow": CATALOGUE, "other": OTHER, "workers": replace(MANY, devices=CATALOGUE.devices)}
+    asked = ["none", "mirrored", "data_parallel", "multi_process"]
+    matrix = of_each(three, strategy=asked, workers=[1, 2], replicas=[1], exclude="strategy=mirrored workers=1")
+    assert set(matrix.left_out) == {
+        LeftOut("none, 2 workers", "strategy 'none' runs in one process"),
+        LeftOut("tensorflow: mirrored, 2 workers", "strategy 'mirrored' runs in one process"),
+        LeftOut("other, workers: data_parallel, 2 workers", "strategy 'data_parallel' runs in one process"),
+        LeftOut("strategy=mirrored workers=1", "excluded"),
+    }
+    assert ("workers", 2) in {(cell.engine, cell.shape.workers) for cell in matrix.cells}
 
 
 def test_where_each_engine_is_left_out_it_is_bad_usage_that_names_them() -> None:
