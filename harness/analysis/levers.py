@@ -180,7 +180,7 @@ def _plain(cell: TrainingCell, catalogue: Catalogue) -> bool:
 
 def _other_ops(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     for name, op in catalogue.cross_device_ops.items() if _plain(cell, catalogue) else ():
-        taken = op.strategies is None or cell.strategy in op.strategies
+        taken = (op.strategies is None or cell.strategy in op.strategies) and cell.loop in (op.loops or [cell.loop])
         between_cards = op.past_networks and catalogue.devices[cell.device].on_processors
         if name != cell.cross_device_op and taken and not between_cards:
             yield name
@@ -190,7 +190,9 @@ def _packed(kind: str) -> ToTry:
     def values(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
         ops = catalogue.cross_device_ops
         of_op = ops[cell.cross_device_op].packing if cell.cross_device_op in ops else None
-        if _plain(cell, catalogue) and (catalogue.strategies[cell.strategy].packing or of_op) == kind:
+        traits = catalogue.strategies[cell.strategy]
+        packs = cell.loop in (traits.packing_loops or [cell.loop])
+        if packs and _plain(cell, catalogue) and (traits.packing or of_op) == kind:
             yield PACKS[kind]
 
     return values

@@ -37,6 +37,8 @@ class StrategyTraits:
     """Runs on a mesh of devices, of which a replica may have several."""
     packing: PackingKind | None = None
     """What it packs gradients by, whatever the op; None leaves that to the op."""
+    packing_loops: tuple[str, ...] | None = None
+    """Loops in which it packs gradients; None is every one."""
     collectives: bool = False
     """Its collectives are measured by themselves."""
     cycles: bool = False
@@ -68,6 +70,8 @@ class CrossDeviceOpTraits:
     packing: PackingKind | None = None
     strategies: tuple[str, ...] | None = None
     """Strategies that take it; None is every one that takes any."""
+    loops: tuple[str, ...] | None = None
+    """Loops in which it reduces; None is every one."""
     past_networks: bool = False
     """Whether accelerators of one host exchange past its network, so that an emulated one carries nothing."""
 

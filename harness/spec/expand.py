@@ -285,13 +285,22 @@ def _nonsense(catalogue: Catalogue, at: DistributedCell) -> LeftOut | None:
         return LeftOut(f"{at.strategy} × {at.replicas} replicas", f"a worker of {name} is one replica: use workers")
     if traits.max_replicas is not None and n > traits.max_replicas:
         return LeftOut(f"{at.strategy} × {n} replicas", f"{name} runs on {traits.max_replicas} replica")
+    return _without_op(catalogue, at)
+
+
+def _without_op(catalogue: Catalogue, at: DistributedCell) -> LeftOut | None:
+    """Why the strategy or the loop could do nothing with the cross-device op, or None where it can."""
+    traits, op = catalogue.strategies[at.strategy], at.cross_device_op
     if op != "auto" and not traits.takes_cross_device_op:
-        return LeftOut(f"{at.strategy} with {op}", f"{name} takes no cross-device op")
+        return LeftOut(f"{at.strategy} with {op}", f"strategy '{at.strategy}' takes no cross-device op")
     takers = _takers(catalogue, op)
     if takers is not None and at.strategy not in takers:
         return LeftOut(f"{at.strategy} with {op}", f"'{op}' is an op of {', '.join(takers) or 'no strategy here'}")
-    if op != "auto" and n == 1:
+    if op != "auto" and at.replicas_in_sync == 1:
         return LeftOut(f"{at.strategy} × 1 replica with {op}", "one replica has nothing to reduce across devices")
+    loops, loop = catalogue.cross_device_ops[op].loops if op in catalogue.cross_device_ops else None, at.get("loop")
+    if loops is not None and loop is not None and loop not in loops:
+        return LeftOut(f"{at.strategy} with {op}, loop {loop}", f"'{op}' is an op of --loop {' or '.join(loops)}")
     return None
 
 
@@ -347,6 +356,11 @@ def _packings(sweep: Sweep, catalogue: Catalogue, at: DistributedCell) -> tuple[
         for value in values
     ]
     taken = [f"{kind}={value}" for value in asked[kind]] if kind else []
+    loops, loop = traits.packing_loops, at.get("loop")
+    if loops is not None and loop is not None and loop not in loops:
+        reason = f"loop '{loop}' takes no {kind}: --loop {' or '.join(loops)}"
+        refused += [LeftOut(f"{at.strategy}, loop {loop}, {packing}", reason) for packing in taken]
+        taken = []
     return taken or ["default"], refused
 
 

@@ -125,6 +125,7 @@ LARGER = "a larger --batch-size (as much is added up for more)"
             ["bytes_per_pack=1048576", "batch_size=128"],
             f"Try another --bytes-per-pack or {LARGER}.",
         ),
+        ({**TORCH, "loop": "all_reduce"}, ["batch_size=128"], f"Try {LARGER}."),
         (JAX, ["batch_size=128"], f"Try {LARGER}."),
         (
             {**HOROVOD, "cycle_time": 20},

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.spec import CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand
+from harness.spec import CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand, sweep_from
 from harness.spec.bases import base_of
+from harness.spec.inputs import LeftOut
+from harness.trial.engines import catalogue_of
 from tests.spec.catalogues import CATALOGUE
 
 
@@ -341,3 +343,42 @@ def test_an_axis_that_no_strategy_of_the_engine_takes_is_refused_with_the_engine
     words = r"cycle_time: given 5, but no strategy of this sweep reduces in cycles \(engine horovod does\)$"
     with pytest.raises(UsageError, match=words):
         expand(Sweep(cycle_time=[5]), CATALOGUE)
+
+
+HALVES, BUCKETS = {"cross_device_op": ["auto", "fp16_compress"]}, {"bytes_per_pack": [65536]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "loops", "combination", "reason", "runs"),
+    [
+        (
+            HALVES,
+            ["ddp", "ddp_hook"],
+            "data_parallel with fp16_compress, loop ddp",
+            "'fp16_compress' is an op of --loop ddp_hook",
+            {("ddp", "auto", "default"), ("ddp_hook", "auto", "default"), ("ddp_hook", "fp16_compress", "default")},
+        ),
+        (
+            BUCKETS,
+            ["ddp", "all_reduce"],
+            "data_parallel, loop all_reduce, bytes_per_pack=65536",
+            "loop 'all_reduce' takes no bytes_per_pack: --loop ddp or ddp_hook or ddp_static",
+            {("ddp", "auto", "bytes_per_pack=65536"), ("all_reduce", "auto", "default")},
+        ),
+    ],
+    ids=["ops", "packs"],
+)
+def test_what_a_loop_lacks_is_left_out_with_the_loops_that_have_it(
+    asked: dict[str, Any], loops: list[str], combination: str, reason: str, runs: set[tuple[str, str, str]]
+) -> None:
+    of_torch = {"engine": ["torch"], "strategy": ["data_parallel"], "workers": [2], "replicas": [1], "loop": loops}
+    matrix = expand(sweep_from({**of_torch, **asked}), catalogue_of("torch"))
+    assert matrix.left_out == (LeftOut(combination, reason),)
+    keys = ("loop", "cross_device_op", "packing")
+    assert {tuple(cell.get(key) for key in keys) for cell in matrix.cells if not cell.is_base} == runs
+
+
+def test_where_nothing_but_a_loop_without_the_op_is_asked_for_it_is_bad_usage() -> None:
+    alone = {"engine": ["torch"], "strategy": ["data_parallel"], "workers": [2], "replicas": [1]}
+    with pytest.raises(UsageError, match="loop ddp: 'fp16_compress' is an op of --loop ddp_hook"):
+        expand(sweep_from({**alone, "cross_device_op": ["fp16_compress"]}), catalogue_of("torch"))

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from harness.engines.torch.loops import loops
+from harness.errors import Unsupported
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from tests.cli.real import only_run, run
@@ -169,7 +171,7 @@ def test_the_other_models_are_proved_with_buckets_of_the_size_asked_for(models: 
 @pytest.fixture(scope="module")
 def compressed(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, ops = tmp_path_factory.mktemp("compressed"), ["fp16_compress"]
-    return distributed(torch_python, folder, "torch", **MLP, cross_device_op=ops, loop=["ddp_hook", "ddp"])
+    return distributed(torch_python, folder, "torch", **MLP, cross_device_op=ops, loop=["ddp_hook"])
 
 
 def test_gradients_that_travel_in_half_precision_are_proved_as_such_and_are_half_as_many_bytes(compressed: Run) -> None:
@@ -179,10 +181,11 @@ def test_gradients_that_travel_in_half_precision_are_proved_as_such_and_are_half
     assert sum(trial.executed.pack_bytes) == 2 * 669_706
 
 
-def test_a_loop_without_hooks_compresses_nothing_and_says_which_does(compressed: Run) -> None:
-    trial = of(compressed, "ddp", "fp16_compress")
-    assert trial.status == "unsupported"
-    assert "give --loop ddp_hook" in str(trial.reason)
+def test_a_trial_too_refuses_hooks_and_buckets_that_its_loop_lacks_and_says_which_has_them() -> None:
+    with pytest.raises(Unsupported, match="give --loop ddp_hook"):
+        loops()["ddp"].build(None, None, "fp16_compress")
+    with pytest.raises(Unsupported, match="give --loop ddp"):
+        loops()["all_reduce"].build(None, 65536, "auto")
 
 
 def test_batch_normalisation_is_told_where_it_is_not_as_keras_has_it(models: Run) -> None:

@@ -9,6 +9,7 @@ from harness.errors import Unsupported
 class AllReduces(Averaging):
     """`average_gradients` of the tutorial: a tensor at a time, each waited for."""
 
+    takes_buckets = False
     overlaps = False
     packs = "each gradient by itself"
 

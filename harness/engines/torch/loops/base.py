@@ -21,6 +21,8 @@ class Averaging:
 
     takes_compression: ClassVar[bool] = False
     """Whether gradients can travel in fewer bits."""
+    takes_buckets: ClassVar[bool] = True
+    """Whether the bytes that are reduced together can be chosen."""
     overlaps: ClassVar[bool] = True
     """Whether an all-reduce begins before the one before it has ended."""
     packs: ClassVar[str] = "DDP's buckets, in the order in which gradients come"
@@ -89,4 +91,4 @@ class AveragingKind:
 
     name: str
     summary: str
-    build: Callable[[Any, int | None, str], Averaging]
+    build: type[Averaging]
