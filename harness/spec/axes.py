@@ -225,8 +225,8 @@ class Axes(BaseModel):
         help="what drives the steps, a loop around strategy.run or Model.fit: {names}", asked=("custom",),
         choices="loops", depth=1, later=False, competes=True,
         label=lambda cell: cell.loop if cell.loop != "custom" else "",
-        words=lambda cell: {"custom": "", "fit": "Model.fit"}.get(cell.loop, cell.loop), tried=("custom", "fit"),
-        shown_by=PROGRAM,
+        words=lambda cell: {"custom": "", "fit": "Model.fit"}.get(cell.loop, f"loop {cell.loop}"),
+        tried=("custom", "fit"), shown_by=PROGRAM,
     )] = "custom"
     steps_per_execution: Annotated[Positive, Axis(
         one_update="the reference makes one after the other",

@@ -91,3 +91,9 @@ def test_the_label_names_what_varies_and_nothing_else() -> None:
     assert busy.label == "mirrored 2 workers ×2 b32 global nccl num_packs=2 fit"
     slowed = cell(workers=2, network="rate=1gbit,delay=0.5ms")
     assert slowed.label == "mirrored 2 workers ×2 b32 rate=1gbit,delay=0.5ms"
+
+
+def test_words_call_a_loop_a_loop_for_it_may_be_named_as_a_strategy_is() -> None:
+    alone = {"strategy": "none", "replicas": 1, "engine": "keras_distribution"}
+    assert cell(**alone, loop="data_parallel").in_words(2).endswith(", loop data_parallel, keras_distribution")
+    assert cell(loop="fit").in_words().endswith(", Model.fit")
