@@ -98,6 +98,8 @@ TF32 = "tf32"
 """`Executed.arithmetic` where GPUs multiply float32 with 10 bits of fraction in place of 23."""
 CALL = "call"
 """The subject of `Executed.unlike` by which an engine says what its call of a collective is."""
+BATCH_NORMALISATION, OVER_GLOBAL_BATCH = "batch_normalisation", "over the global batch"
+"""Another, and what stands in its words where the statistics are not over each replica's own share."""
 
 
 _LATER_OF_EXECUTED = (

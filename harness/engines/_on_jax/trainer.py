@@ -11,7 +11,7 @@ from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.work import holds_of_program
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
-from harness.record.trial import Resources
+from harness.record.trial import BATCH_NORMALISATION, OVER_GLOBAL_BATCH, Resources
 from harness.trial.instruments import Holds
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.state import State, StateOrder
@@ -25,7 +25,7 @@ UNLIKE = {"compiler": "XLA compiles the whole step"}
 """What is not as under TensorFlow, whatever the cell."""
 LIBRARIES = "on GPUs XLA calls libraries for products, by which a step is not told apart here from one that lacks them"
 JOINED = "XLA decides which sums are joined"
-OVER_ALL = "batch normalisation is over the global batch, and TensorFlow's over a replica's own share"
+OVER_ALL = f"batch normalisation is {OVER_GLOBAL_BATCH}, and TensorFlow's over a replica's own share"
 
 
 class OnJaxTrainer(TakenApart):
@@ -94,7 +94,18 @@ class OnJaxTrainer(TakenApart):
     @property
     def _remarks(self) -> dict[str, str]:
         over_all = self._layout.statistics and not self._layout.own and self._request.training.replicas_in_sync > 1
-        return {"batch_normalisation": OVER_ALL} if over_all else {}
+        return {BATCH_NORMALISATION: OVER_ALL} if over_all else {}
+
+    @property
+    def _joined(self) -> dict[str, str]:
+        """What of the step's sums is told beside their number, which is of more than gradients where devices exchange
+        before these are there."""
+        cell = self._request.training
+        among = ["batch normalisation"] if BATCH_NORMALISATION in self._remarks else []
+        among += ["forward and backward"] if cell.model_shards > 1 else []
+        if not among and cell.replicas_in_sync == 1:
+            return {}
+        return {"packs": JOINED + (f", among them those of {' and of '.join(among)}" if among else "")}
 
     @property
     def _unlike(self) -> dict[str, str]:
@@ -102,9 +113,8 @@ class OnJaxTrainer(TakenApart):
         cell = self._request.training
         together = "the devices of a process share one pool" if cell.workers > 1 else "all devices share one pool"
         threads = {"threads": together} if self._request.cell.devices > 1 else {}
-        packs = {"packs": JOINED} if cell.replicas_in_sync > 1 else {}
         processes = {"processes": f"one for {plural(cell.replicas, 'replica')}"} if cell.workers > 1 else {}
-        return {**UNLIKE, **threads, **packs, **processes, **self._data.unlike, **self._remarks}
+        return {**UNLIKE, **threads, **self._joined, **processes, **self._data.unlike, **self._remarks}
 
     @property
     def alone(self) -> Callable[[], None]:

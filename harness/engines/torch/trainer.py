@@ -21,7 +21,7 @@ from harness.engines.torch.reference import TorchShares, as_tensors
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
-from harness.record.trial import Executed, Resources
+from harness.record.trial import BATCH_NORMALISATION, Executed, Resources
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
 from harness.trial.judgement import STATE_TOLERANCE
@@ -102,7 +102,7 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
 
     @property
     def _remarks(self) -> dict[str, str]:
-        return {"batch_normalisation": UNBIASED} if self._statistics else {}
+        return {BATCH_NORMALISATION: UNBIASED} if self._statistics else {}
 
     @functools.cached_property
     def _single(self) -> TorchShares:

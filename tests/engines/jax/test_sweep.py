@@ -225,6 +225,9 @@ def test_batch_normalisation_is_proved_as_each_way_has_it_and_the_record_says_ho
     assert "each replica keeps its own untrained statistics" in mapped.checks.detail["statistics"]
     assert "batch_normalisation" not in mapped.checks.detail
     assert (jit.executed.packs or 0) > (mapped.executed.packs or 0)
+    joined = "XLA decides which sums are joined"
+    told = [trial.executed.unlike["packs"] for trial in (jit, mapped)]
+    assert told == [f"{joined}, among them those of batch normalisation", joined]
 
 
 def test_a_run_is_not_gone_on_with_by_another_jax(right: Run, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
         else:
             assert trial.executed.packs
             assert "cut by their outputs" in trial.executed.unlike["layout"]
+            assert trial.executed.unlike["packs"].endswith(", among them those of forward and backward")
     assert right.manifest.facts["engine.keras"]
 
 
