@@ -21,6 +21,7 @@ from harness.report.page.report import render
 from harness.report.tables.engines import differing_lines, engines_table, tells_not
 from harness.report.tables.overlay import published
 from harness.report.terminal.run import run_text
+from harness.report.words.headline import unlike_words
 from harness.run.kinds.sweep import SweepRun
 from harness.run.progress import Quiet
 from harness.run.runner import resume_as
@@ -177,16 +178,24 @@ def test_a_fixed_cost_is_of_processes_or_of_devices_and_leaves_out_the_trial_tha
 
 
 @pytest.mark.parametrize(
-    ("of_torch", "said"),
+    ("of_torch", "said", "differs"),
     [
-        ({}, ["began with the same weights", "had the same batches in the same order, where"]),
-        ({"initial_weights": "other"}, ["did not all begin with the same weights", "had the same batches"]),
-        ({"labels": ["other"]}, ["began with the same weights", "did not all have the same batches in the same order"]),
-        ({"initial_weights": "", "labels": []}, []),
+        ({}, ["began with the same weights", "had the same batches in the same order, where"], ""),
+        (
+            {"initial_weights": "other"},
+            ["did not all begin with the same weights", "had the same batches"],
+            "initialisation",
+        ),
+        (
+            {"labels": ["other"]},
+            ["began with the same weights", "did not all have the same batches in the same order"],
+            "order of data",
+        ),
+        ({"initial_weights": "", "labels": []}, [], ""),
     ],
 )
 def test_weights_and_batches_are_said_to_be_the_same_or_not_where_the_records_tell(
-    of_torch: dict[str, Any], said: list[str]
+    of_torch: dict[str, Any], said: list[str], differs: str
 ) -> None:
     both = by_two_engines(*make_run(faults=False), lambda _: {})
     told = [
@@ -199,6 +208,30 @@ def test_weights_and_batches_are_said_to_be_the_same_or_not_where_the_records_te
     assert all(sentence in engines_table(work).note for sentence in sentences)
     assert engines_table(work).note.count("By their records") == len(said)
     assert all(sentence in differing_lines(work)[-1] for sentence in sentences)
+    assert unlike_words(work) == (f" Not like with like: {differs} differs." if differs else "")
+
+
+@pytest.mark.parametrize(
+    ("of_torch", "differs"),
+    [
+        ({"batch_normalisation": "batch normalisation is over the global batch"}, "batch normalisation differs"),
+        (
+            {"batch_normalisation": "it is over the global batch", "compiler": "XLA"},
+            "compiler and batch normalisation differ",
+        ),
+        ({"batch_normalisation": "the moving variance is of the unbiased estimate"}, ""),
+    ],
+)
+def test_batch_normalisation_over_all_devices_and_over_a_replicas_own_share_are_not_like_with_like(
+    of_torch: dict[str, str], differs: str
+) -> None:
+    manifest, trials = make_run(faults=False)
+    several = [trial.cell.replicas_in_sync > 1 for trial in trials]
+    both = by_two_engines(manifest, trials, lambda number: of_torch if several[number] else {})
+    [work] = summarise(*both).workloads
+    assert unlike_words(work) == (f" Not like with like: {differs}." if differs else "")
+    alone = by_two_engines(manifest, trials, lambda number: {} if several[number] else of_torch)
+    assert "normalisation" not in unlike_words(summarise(*alone).workloads[0])
 
 
 def test_what_the_ranking_does_not_tell_depends_on_the_devices_that_it_is_of() -> None:

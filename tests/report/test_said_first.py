@@ -227,7 +227,10 @@ def test_a_curve_and_a_row_beside_another_engines_names_tensorflow_where_no_pane
 def test_a_gain_over_another_engine_names_both() -> None:
     text = answers(summarise(ENGINES.manifest, ENGINES.trials))[2]
     assert text.headline.startswith("Distribute: mirrored, 2 replicas, batch 32 a replica, tensorflow")
-    assert " no strategy on all 2 cores (torch). Not like with like: compiler differs." in text.headline
+    assert (
+        " no strategy on all 2 cores (torch). Not like with like: compiler and batch normalisation differ."
+        in text.headline
+    )
     assert "the best of 8 distributed cells (tensorflow), over no strategy on all 2 cores (torch)" in [
         figure.name for figure in text.figures
     ]

@@ -1,12 +1,11 @@
 """The table beside a ranking of several engines: what of the work each does otherwise."""
 
 import statistics
-from collections.abc import Sequence
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.collectives import of_collectives
 from harness.report.tables.table import Head, Table
-from harness.report.words.engines import engine_name, processors_of_engines
+from harness.report.words.engines import Alike, batches_in_order, engine_name, first_weights, processors_of_engines
 from harness.report.words.text import FIXED_PARTS, NOTHING, listed, seconds
 from harness.visible import plural, printable
 
@@ -30,16 +29,11 @@ def tells_not(work: WorkloadSummary) -> str:
 
 def likeness(work: WorkloadSummary) -> str:
     """What the records show of the engines' first weights and of their batches; empty where they show nothing."""
-    measured = [(engine_name(cell), cell.trials) for cell in work.cells if cell.measured is not None]
-    began = [(name, "", trials.executed.initial_weights) for name, trials in measured]
-    fed = [
-        (name, (trials.cell.shape.workers, trials.cell.work.amount), " ".join(trials.executed.labels))
-        for name, trials in measured
-    ]
+    measured = [cell for cell in work.cells if cell.measured is not None]
     told = (
-        _compared(began, "began with the same weights", "did not all begin with the same weights"),
-        _compared(
-            fed,
+        _told_of(first_weights(measured), "began with the same weights", "did not all begin with the same weights"),
+        _told_of(
+            batches_in_order(measured),
             "had the same batches in the same order, where as many processes have as large a batch",
             "did not all have the same batches in the same order, though as many processes had as large a batch",
         ),
@@ -47,17 +41,11 @@ def likeness(work: WorkloadSummary) -> str:
     return " ".join(filter(None, told))
 
 
-def _compared(found: Sequence[tuple[str, object, str]], alike: str, unlike: str) -> str:
-    """What digests show of the engines that have one of the same thing; of (engine, thing, digest or nothing)."""
-    digests: dict[object, dict[str, set[str]]] = {}
-    for engine, thing, digest in found:
-        if digest:
-            digests.setdefault(thing, {}).setdefault(digest, set()).add(engine)
-    several = [by for by in digests.values() if len(set().union(*by.values())) > 1]
-    if not several:
+def _told_of(found: Alike | None, alike: str, unlike: str) -> str:
+    if found is None:
         return ""
-    names = sorted(set().union(*(engines for by in several for engines in by.values())))
-    return f"By their records {listed(names, len(names))} {alike if all(len(by) == 1 for by in several) else unlike}."
+    names = listed(found.engines, len(found.engines))
+    return f"By their records {names} {alike if found.everywhere else unlike}."
 
 
 def _fixed_costs(work: WorkloadSummary) -> dict[str, str]:
