@@ -13,7 +13,8 @@ MOST = 2**24
 MOST_OF_OWN = 2**53
 """Of the user's own functions' whole numbers: beyond it a decimal number could not tell one from the next."""
 ParameterValue = int | float
-"""What a parameter is. One whose default is an int takes whole numbers; a default of 0 says that it may be 0, too."""
+"""What a parameter is. One whose default is an int takes whole numbers; a default of 0 says that it may be 0, too. One
+whose default is a bool takes true or false."""
 _PART = re.compile(r"\s*,\s*(?![^()]*\))")
 """A comma that stands in no parentheses."""
 _DECIMAL = re.compile(r"([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(e[+-]?[0-9]{1,2})?", re.IGNORECASE)
@@ -43,7 +44,7 @@ def parameters_of(key: str, text: str, defaults: Mapping[str, ParameterValue]) -
     given: dict[str, ParameterValue] = {}
     for parameter, value in _pieces(text):
         if parameter not in defaults:
-            takes = ", ".join(f"{known}={default}" for known, default in defaults.items())
+            takes = _listed(defaults, ", ")
             raise UsageError(
                 f"{key}: given {text!r}: '{name}' has no parameter {parameter!r}, expected some of {takes}"
                 + nearest(parameter, defaults)
@@ -88,6 +89,10 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 def _number_of(text: str, default: ParameterValue) -> ParameterValue:
     """The number that a parameter with this default is given; UsageError with what is expected of it."""
+    if isinstance(default, bool):
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        raise UsageError("expected true or false")
     if isinstance(default, int):
         least = min(1, default)
         if re.fullmatch(r"[0-9]{1,8}", text) and least <= int(text) <= MOST:
@@ -111,7 +116,12 @@ def _own_number_of(text: str) -> ParameterValue:
 
 def text_of(name: str, parameters: Mapping[str, ParameterValue]) -> str:
     """The one spelling of a name with these parameters: those that are not at their defaults, in the name's order."""
-    return f"{name}({','.join(f'{key}={value}' for key, value in parameters.items())})" if parameters else name
+    return f"{name}({_listed(parameters, ',')})" if parameters else name
+
+
+def _listed(parameters: Mapping[str, ParameterValue], between: str) -> str:
+    """Each with its value; true and false as every other key of a spec has them."""
+    return between.join(f"{key}={str(value).lower()}" for key, value in parameters.items())
 
 
 def own_text(key: str, text: str) -> str:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, calls.ParameterValue]
 CLIPPING = {"clipnorm": 0.0, "global_clipnorm": 0.0, "clipvalue": 0.0}
 """Of which Keras takes one at most."""
-_OF_ALL = {**CLIPPING, "gradient_accumulation_steps": 1, "ema_momentum": 0.0, "decay_steps": 0}
+_OF_ALL = {**CLIPPING, "gradient_accumulation_steps": 1, "ema_momentum": 0.0, "decay_steps": 0, "warmup_steps": 0}
 """What each of Keras' optimizers takes too, at what leaves it out."""
-DECAYED_TO = 0.1
-"""Share of the learning rate that the cosine ends at: at 0 no later update could be proved."""
-_BETAS = {"beta_1": 0.9, "beta_2": 0.999}
+LEAST_RATE = 0.1
+"""Share of the learning rate that warming up begins at, and that the cosine ends at: at 0 no update could be proved."""
+_EPSILON = {"epsilon": 1e-7}
+_ADAPTIVE = {"beta_1": 0.9, "beta_2": 0.999, **_EPSILON}
+_ADAM = {**_ADAPTIVE, "amsgrad": False}
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,14 @@ class KerasOptimizer:
         return {"learning_rate": self.rate, "weight_decay": self.weight_decay, **self.own, **_OF_ALL}
 
     def build(self, given: Parameters) -> "keras.optimizers.Optimizer":
-        """A fresh one, in which `decay_steps` is Keras' cosine schedule."""
+        """A fresh one, in which `decay_steps` and `warmup_steps` are Keras' cosine schedule."""
         import keras
 
         keys: dict[str, Any] = {**self.defaults, **given}
-        decay_steps, accumulated = keys.pop("decay_steps"), keys.pop("gradient_accumulation_steps")
-        averaged = keys.pop("ema_momentum")
-        if decay_steps:
-            schedule = keras.optimizers.schedules.CosineDecay
-            keys["learning_rate"] = schedule(keys["learning_rate"], decay_steps, alpha=DECAYED_TO)
+        decay_steps, warmup_steps = keys.pop("decay_steps"), keys.pop("warmup_steps")
+        averaged, accumulated = keys.pop("ema_momentum"), keys.pop("gradient_accumulation_steps")
+        if decay_steps or warmup_steps:
+            keys["learning_rate"] = _schedule(keys["learning_rate"], decay_steps, warmup_steps)
         if averaged:
             keys |= {"use_ema": True, "ema_momentum": averaged}
         of_nothing = dict.fromkeys((*CLIPPING, "weight_decay"))
@@ -54,26 +55,52 @@ class KerasOptimizer:
         return made(**keys, gradient_accumulation_steps=accumulated if accumulated > 1 else None)
 
 
+def _schedule(rate: float, decay_steps: int, warmup_steps: int) -> "keras.optimizers.schedules.CosineDecay":
+    """To `rate` in a straight line, where it is warmed up, and from there down a cosine, where it decays. The share of
+    it that Keras ends at is of `rate` either way."""
+    import keras
+
+    cosine = keras.optimizers.schedules.CosineDecay
+    falls: dict[str, Any] = {"decay_steps": decay_steps or 1, "alpha": LEAST_RATE if decay_steps else 1.0}
+    if not warmup_steps:
+        return cosine(rate, **falls)
+    return cosine(rate * LEAST_RATE, **falls, warmup_target=rate, warmup_steps=warmup_steps)
+
+
 KERAS: Mapping[str, KerasOptimizer] = MappingProxyType({
-    "adam": KerasOptimizer("Adam, learning rate 0.001; two slots a weight", "Adam", own=_BETAS),
+    "adam": KerasOptimizer("Adam, learning rate 0.001; two slots a weight", "Adam", own=_ADAM),
     "sgd": KerasOptimizer("gradient descent, learning rate 0.01; no slots", "SGD", 0.01),
     "momentum": KerasOptimizer(
-        "gradient descent with momentum 0.9, learning rate 0.01; one slot a weight", "SGD", 0.01, own={"momentum": 0.9}
+        "gradient descent with momentum 0.9, learning rate 0.01; one slot a weight", "SGD", 0.01,
+        own={"momentum": 0.9, "nesterov": False},
     ),
-    "adamw": KerasOptimizer("Adam with decoupled weight decay 0.004", "AdamW", weight_decay=0.004, own=_BETAS),
-    "lamb": KerasOptimizer("LAMB: Adam, each layer's step scaled by its weights' norm", "Lamb", own=_BETAS),
+    "adamw": KerasOptimizer("Adam with decoupled weight decay 0.004", "AdamW", weight_decay=0.004, own=_ADAM),
+    "lamb": KerasOptimizer("LAMB: Adam, each layer's step scaled by its weights' norm", "Lamb", own=_ADAPTIVE),
     "lion": KerasOptimizer(
         "Lion: the sign of a momentum; one slot a weight", "Lion", own={"beta_1": 0.9, "beta_2": 0.99}
     ),
-    "nadam": KerasOptimizer("Adam with Nesterov's momentum", "Nadam", own=_BETAS),
-    "adamax": KerasOptimizer("Adam by the largest gradient", "Adamax", own=_BETAS),
-    "rmsprop": KerasOptimizer("RMSprop; one slot a weight", "RMSprop", own={"rho": 0.9, "momentum": 0.0}),
-    "adagrad": KerasOptimizer("Adagrad; one slot a weight", "Adagrad"),
-    "adadelta": KerasOptimizer("Adadelta; two slots a weight", "Adadelta", 1.0, own={"rho": 0.95}),
-    "ftrl": KerasOptimizer("FTRL; two slots a weight", "Ftrl"),
+    "nadam": KerasOptimizer("Adam with Nesterov's momentum", "Nadam", own=_ADAPTIVE),
+    "adamax": KerasOptimizer("Adam by the largest gradient", "Adamax", own=_ADAPTIVE),
+    "rmsprop": KerasOptimizer(
+        "RMSprop; one slot a weight", "RMSprop", own={"rho": 0.9, "momentum": 0.0, **_EPSILON, "centered": False}
+    ),
+    "adagrad": KerasOptimizer(
+        "Adagrad; one slot a weight", "Adagrad", own={"initial_accumulator_value": 0.1, **_EPSILON}
+    ),
+    "adadelta": KerasOptimizer("Adadelta; two slots a weight", "Adadelta", 1.0, own={"rho": 0.95, **_EPSILON}),
+    "ftrl": KerasOptimizer(
+        "FTRL; two slots a weight", "Ftrl",
+        own={
+            "initial_accumulator_value": 0.1, "l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0,
+            "l2_shrinkage_regularization_strength": 0.0, "beta": 0.0,
+        },
+    ),
     "muon": KerasOptimizer(
         "Muon: orthogonalised momentum of matrices, AdamW of the rest", "Muon", weight_decay=0.004,
-        own={"momentum": 0.95},
+        own={
+            "momentum": 0.95, "nesterov": True, "ns_steps": 5, "rms_rate": 0.2, **_EPSILON, "adam_beta_1": 0.9,
+            "adam_beta_2": 0.999, "adam_weight_decay": 0.004, "adam_lr_ratio": 1.0, "exclude_embeddings": True,
+        },
     ),
 })  # fmt: skip
 """By name."""

@@ -1,9 +1,11 @@
 """Optimizers by name, and a compiled model's own."""
 
+import inspect
 from typing import Any
 
 import pytest
 
+from harness.engines._keras.optimizers import KERAS
 from harness.engines.tensorflow.workloads import OPTIMIZERS, built_text, optimizer_of, optimizer_text
 from harness.errors import UsageError
 
@@ -56,10 +58,53 @@ def test_without_parameters_each_is_what_keras_makes_of_its_class(model: Any, na
             "sgd(decay_steps=9)",
             "SGD(learning_rate=CosineDecay(initial_learning_rate=0.01, decay_steps=9, alpha=0.1))",
         ),
+        (
+            "sgd(warmup_steps=3,decay_steps=9)",
+            "SGD(learning_rate=CosineDecay(initial_learning_rate=0.001, decay_steps=9, alpha=0.1, warmup_target=0.01, "
+            "warmup_steps=3))",
+        ),
+        ("momentum(nesterov=True)", "SGD(learning_rate=0.01, momentum=0.9, nesterov=True)"),
+        (
+            "adam(epsilon=1e-8,amsgrad=true)",
+            "Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-08, amsgrad=True)",
+        ),
     ],
 )
 def test_what_stands_in_parentheses_is_what_keras_is_given(model: Any, text: str, built: str) -> None:
     assert built_text(optimizer_of(model, text)) == built
+
+
+NOT_GIVEN = {
+    *("name", "kwargs", "use_ema", "ema_overwrite_frequency", "loss_scale_factor"),
+    *("learning_rate_power", "muon_a", "muon_b", "muon_c", "exclude_layers"),  # below 0, or no numbers
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_parameter_that_keras_optimizers_have_may_be_given(tf: Any, name: str) -> None:  # noqa: ARG001
+    import keras
+
+    others = {"momentum", "nesterov"} if name == "sgd" else set()  # of which "momentum" is
+    known = KERAS[name]
+    takes = set(inspect.signature(getattr(keras.optimizers, known.kind)).parameters)
+    assert set(known.defaults) - {"decay_steps", "warmup_steps"} == takes - NOT_GIVEN - others
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        ("warmup_steps=4", {0: 0.02, 2: 0.11, 4: 0.2, 5: 0.2, 1000: 0.2}),
+        ("warmup_steps=4,decay_steps=8", {0: 0.02, 2: 0.11, 4: 0.2, 8: 0.11, 12: 0.02, 1000: 0.02}),
+        ("decay_steps=8", {0: 0.2, 4: 0.11, 8: 0.02, 1000: 0.02}),
+    ],
+)
+def test_a_rate_is_warmed_up_from_a_tenth_and_falls_to_a_tenth(
+    model: Any, schedule: str, rates: dict[int, float]
+) -> None:
+    made = optimizer_of(model, f"adamw(learning_rate=0.2,{schedule})")
+    for step, rate in rates.items():
+        made.iterations.assign(step)
+        assert float(made.learning_rate) == pytest.approx(rate, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +114,8 @@ def test_what_stands_in_parentheses_is_what_keras_is_given(model: Any, text: str
         ("adam( clipnorm = 1 )", "adam(clipnorm=1.0)"),
         ("adam(clipnorm=1,learning_rate=1E-2)", "adam(learning_rate=0.01,clipnorm=1.0)"),
         ("adamw(weight_decay=.0040)", "adamw"),
+        ("adamw(warmup_steps=0,epsilon=1e-7,amsgrad=False)", "adamw"),
+        ("adamw(amsgrad=True,epsilon=1e-8)", "adamw(epsilon=1e-08,amsgrad=true)"),
     ],
 )
 def test_equal_parameters_have_one_spelling(text: str, spelt: str) -> None:
@@ -87,6 +134,7 @@ def test_equal_parameters_have_one_spelling(text: str, spelt: str) -> None:
         ("adam(gradient_accumulation_steps=0)", "expected a whole number from 1 to 16777216"),
         ("adam(gradient_accumulation_steps=1.5)", "given '1.5', expected a whole number from 1 to 16777216"),
         ("adam(decay_steps=-1)", "given '-1', expected a whole number from 0 to 16777216"),
+        ("adam(amsgrad=1)", "amsgrad: given '1', expected true or false"),
         ("adam(clipnorm=1,clipvalue=1)", "clipnorm and clipvalue together, expected one of them"),
         ("adamm(clipnorm=1)", "'adamm' is not one of adam, sgd, "),
     ],

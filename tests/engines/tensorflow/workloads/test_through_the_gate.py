@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
         ("bert(layers=1,width=16,tokens=8,vocabulary=30522)", "tokens", "sgd"),
         ("recommender", "synthetic", "adam"),
         ("mlp", "breast_cancer", "lamb(clipnorm=1,weight_decay=0.01)"),
-        ("mlp", "diabetes", "adam"),
+        ("mlp", "diabetes", "adamw(warmup_steps=3,decay_steps=10)"),
         ("mlp", "linnerud", "sgd"),
     ],
 )
