@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source
 from harness.engines.tensorflow.data.text import check_tokens
+from harness.engines.tensorflow.data.tfds import KINDS, PREFIX, kind_by_code
 from harness.engines.tensorflow.own_training import has_its_own
 from harness.engines.tensorflow.structures import OpenShapes, Shapes, has_targets, only
 from harness.engines.tensorflow.workloads import (
@@ -38,15 +39,23 @@ def must_have_weights(model: Any, name: str) -> None:
 
 
 def tokens_fault(model: str, data: str) -> str | None:
-    """Why a model by name cannot take the tokens of text, of which a description says enough; None where it can, or
-    where nobody knows before its trials. Imports no TensorFlow."""
+    """Why a model by name cannot take the tokens or categories of data of which a description says enough; None where
+    it can, or where nobody knows before its trials. Imports no TensorFlow but as `kind_by_code`."""
     if is_own_code(model):
         return None
     workload = load_workload(model)
-    if workload.vocabulary is None or workload.input_shape is None or data_gives(data) != "text":
+    if workload.vocabulary is None or workload.input_shape is None:
+        return None
+    if data.startswith(PREFIX):
+        kind = kind_by_code(data)
+        return f"it takes {' or '.join(workload.takes)}, no {kind}" if kind and kind not in workload.takes else None
+    if (gives := data_gives(data)) not in ("text", "categories"):
         return None
     try:
-        check_tokens(data, load_source(data).info(Path()), workload.input_shape, workload.vocabulary)
+        info = load_source(data).info(Path())
+        if gives == "categories" and info.shape != workload.input_shape:
+            return f"it takes {workload.input_shape[0]} categories of an example, and '{data}' has {info.shape}"
+        check_tokens(data, info, workload.input_shape, workload.vocabulary)
     except UsageError as error:
         return str(error).removeprefix("model: ")
     return None
@@ -61,6 +70,11 @@ def workload_for(model: str, source: Source, data_dir: Path) -> tuple[Workload, 
         raise UsageError(
             f"data: '{source.name}' gives other examples than model '{model}' takes, expected a model of your own for "
             "them, --model package.module:function"
+        )
+    if workload.input_shape is not None and source.gives not in (*workload.takes, "anything"):
+        takes = " or ".join(workload.takes)
+        raise UsageError(
+            f"data: '{source.name}' gives {KINDS.get(source.gives, source.gives)}, and model '{model}' takes {takes}"
         )
     tells_tokens = workload.vocabulary is not None and workload.vocabulary.next_token
     if workload.input_shape is not None and not (info.outputs or tells_tokens):

@@ -42,6 +42,8 @@ def data_gives(name: str) -> str:
         return known[name].gives
     if name.startswith(FILES):
         return kind_here(name)
+    if name.startswith(PREFIX):
+        return TfdsSource.gives
     return (OwnSource if is_own_code(name) else Source).gives
 
 

@@ -1,5 +1,5 @@
-"""`tfds:NAME`: a data set that tensorflow-datasets knows or that lies prepared on disk: images with classes, or any
-input and target of numbers."""
+"""`tfds:NAME`: a data set that tensorflow-datasets knows or that lies prepared on disk: images or text with classes, or
+any input and target of numbers."""
 
 import contextlib
 import functools
@@ -25,7 +25,9 @@ from harness.engines.tensorflow.data.store import (
     state_of_files,
     unusable,
 )
+from harness.engines.tensorflow.data.text import BYTES, TOKENS
 from harness.engines.tensorflow.structures import PARTS, by_place, called, one_or_several
+from harness.engines.tensorflow.workloads import Workload, load_workload
 from harness.errors import HarnessError, UsageError, nearest
 from harness.spec.axes import TFDS, is_own_code
 from harness.spec.work import Cell
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 PREFIX = "tfds:"
 NETWORK_TIMEOUT_S = 5.0
+KINDS = {"images": "images with classes", "text": "text with classes", "own": "neither images nor text with classes"}
+"""What is said of its examples."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -55,12 +59,13 @@ class TfdsSource(Source):
         self.dataset = dataset
         self.name = PREFIX + dataset
         self.summary = f"the train split of '{dataset}' from tensorflow-datasets, downloaded once"
-        self.images_alone = False
-        """Whether it refuses, before a download, what is no image classification."""
+        self.workload: Workload | None = None
+        """The model by name that it is for: what that does not take is refused before a download."""
 
     def are_for(self, cell: Cell) -> None:
         """From now on it refuses what the cell's model, where it is one by name, could not be trained on."""
-        self.images_alone = not is_own_code(str(cell.get("model")))
+        model = str(cell.get("model"))
+        self.workload = None if is_own_code(model) else load_workload(model)
 
     def prepare(self, data_dir: Path) -> None:
         """Download and write the shards unless they are there; a prepared data set needs no network."""
@@ -76,24 +81,28 @@ class TfdsSource(Source):
         """As its metadata on disk say."""
         builder = self._builder(data_dir)
         features, count = builder.info.features, builder.info.splits[TRAIN].num_examples
-        if names := _image_and_label(builder.info):
-            image, label = names
-            return DataInfo(features[image].shape, features[label].num_classes, count)
+        if names := _classified(builder.info)[1]:
+            given, label = names
+            shape, vocabulary = ((TOKENS + 1,), BYTES) if self.gives == "text" else (features[given].shape, 0)
+            return DataInfo(shape, features[label].num_classes, count, vocabulary)
         inputs = by_place(self.examples(data_dir).element_spec[0])
         return DataInfo(one_or_several({place: tuple(spec.shape) for place, spec in inputs.items()}), 0, count)
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
-        """(image, label), or (input, target) as the user's own are, in file order."""
+        """(image, label), (text as the bytes of a piece, label), or (input, target) as the user's own are, in file
+        order."""
         builder = self._builder(data_dir)
-        made = read(Path(builder.data_dir), *_image_and_label(builder.info))
+        made = read(Path(builder.data_dir), *_classified(builder.info)[1])
+        if self.gives == "text":
+            return _in_pieces(made)
         return made if self.gives == "images" else in_pairs(made)
 
     def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
         """The same; no image before the first is decoded."""
         builder = self._builder(data_dir)
-        if not (names := _image_and_label(builder.info)):
+        if self.gives != "images":
             return super().part(data_dir, first, count)
-        image, label = names
+        image, label = _classified(builder.info)[1]
         return read_part(Path(builder.data_dir), image, label, first, count)
 
     def state(self, data_dir: Path) -> str:
@@ -127,6 +136,15 @@ def unknown(name: str, data_dir: Path) -> str | None:
         return None
     dataset = name.removeprefix(PREFIX)
     return None if (data_dir / _base_name(dataset)).is_dir() else _no_such(_base_name(dataset), name)
+
+
+def kind_by_code(name: str) -> str:
+    """`images` or `text` where those are what `tfds:NAME` has by the code of tensorflow-datasets, else nothing. Asks no
+    network; few of its builders import TensorFlow."""
+    try:
+        return _classified(_from_code(TfdsSource(name.removeprefix(PREFIX)), Path()).info)[0]
+    except HarnessError:
+        return ""
 
 
 def _base_name(dataset: str) -> str:
@@ -177,33 +195,57 @@ def _plain_folder(data_dir: Path, dataset: str) -> Path | None:
     return max(prepared, key=lambda path: [int(part) for part in path.name.split(".")], default=None)
 
 
-def _image_and_label(info: Any) -> tuple[str, ...]:
-    """The names of the image and the label feature; nothing where this is not image classification."""
-    tfds = import_tfds()
-    image, label = info.supervised_keys if len(info.supervised_keys or ()) == 2 else ("image", "label")
-    features = dict(info.features) if isinstance(info.features, tfds.features.FeaturesDict) else {}
-    if (
-        isinstance(image, str)
-        and isinstance(label, str)
-        and isinstance(features.get(image), tfds.features.Image)
-        and isinstance(features.get(label), tfds.features.ClassLabel)
-    ):
-        return image, label
-    return ()
+def _classified(info: Any) -> tuple[str, tuple[str, ...]]:
+    """Whether this is classification of `images` or `text`, and the names of the input and the label; nothing where it
+    is neither."""
+    features_of = import_tfds().features
+    features = dict(info.features) if isinstance(info.features, features_of.FeaturesDict) else {}
+    for kind, usual, of in (("images", "image", features_of.Image), ("text", "text", features_of.Text)):
+        names = info.supervised_keys if len(info.supervised_keys or ()) == 2 else (usual, "label")
+        if not all(isinstance(name, str) for name in names):
+            continue
+        given, label = map(features.get, names)
+        right = isinstance(given, of) and isinstance(label, features_of.ClassLabel)
+        if right and (kind == "images" or given.shape == ()):  # no tokens of an encoder's
+            return kind, tuple(names)
+    return "", ()
+
+
+def _in_pieces(made: "tf.data.Dataset") -> "tf.data.Dataset":
+    """(text, label) with the bytes of the text as tokens, cut to a piece's, or filled up with zeros."""
+    import tensorflow as tf
+
+    def in_bytes(text: "tf.Tensor", label: "tf.Tensor") -> "tuple[tf.Tensor, tf.Tensor]":
+        piece = tf.io.decode_raw(text, tf.uint8, fixed_length=TOKENS + 1)
+        return tf.ensure_shape(piece, [TOKENS + 1]), label
+
+    return made.map(tf.autograph.experimental.do_not_convert(in_bytes))
 
 
 def _kind(source: TfdsSource, info: Any) -> str:
-    """What the examples are: images with labels, or an input and a target as of the user's own. UsageError where they
-    are neither."""
+    """What the examples are: images or text with labels, or an input and a target as of the user's own. UsageError
+    where they are none of these, or not what is wanted."""
+    kind = _classified(info)[0]
+    if not kind:
+        _must_be_as_own(source, info)
+        kind = "own"
+    if (workload := source.workload) is not None and kind not in workload.takes:
+        raise UsageError(
+            f"data: '{source.name}' gives {KINDS[kind]}, and model '{workload.name}' takes "
+            f"{' or '.join(workload.takes)}; train one of your own, --model package.module:function"
+        )
+    return kind
+
+
+def _must_be_as_own(source: TfdsSource, info: Any) -> None:
+    """UsageError unless an input and a target are named, and are numbers."""
     import tensorflow as tf
 
-    if _image_and_label(info):
-        return "images"
     remedy = "of your own, --data package.module:function"
     if not info.supervised_keys:
         raise UsageError(
-            f"data: '{source.name}' is not image classification, and names no input and target; choose them in a "
-            f"function {remedy}"
+            f"data: '{source.name}' is no classification of images or text, and names no input and target; choose them "
+            f"in a function {remedy}"
         )
     spec = tf.nest.map_structure(lambda name: info.features[name].get_tensor_spec(), info.supervised_keys)
     for of, has in zip(PARTS, spec, strict=False):
@@ -212,12 +254,6 @@ def _kind(source: TfdsSource, info: Any) -> str:
                 raise UsageError(
                     f"data: '{source.name}' gives {called(of, place)} {fault}; make such of them in a function {remedy}"
                 )
-    if source.images_alone:
-        raise UsageError(
-            f"data: '{source.name}' is not image classification; it needs a model of your own, "
-            "--model package.module:function"
-        )
-    return "own"
 
 
 def _download(source: TfdsSource, data_dir: Path) -> None:

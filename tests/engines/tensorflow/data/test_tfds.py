@@ -13,7 +13,8 @@ import requests
 from harness.engines.tensorflow.data import DataInfo, load_source, tfds
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.store import import_tfds
-from harness.engines.tensorflow.data_for_model import workload_for
+from harness.engines.tensorflow.data_for_model import tokens_fault, workload_for
+from harness.engines.tensorflow.preparing import describe
 from harness.engines.tensorflow.sharded import make_ready, source_of
 from harness.engines.tensorflow.tasks import TASKS
 from harness.errors import HarnessError, Unsupported, UsageError
@@ -91,10 +92,13 @@ def test_an_unknown_version_or_configuration_is_bad_usage_in_one_line(tmp_path: 
     ("name", "says"),
     [
         (
-            "imdb_reviews",
+            "sentiment140",
             r"gives inputs of string, expected numbers \(words as integer tokens\); make such of them in a",
         ),
-        ("wikipedia/20230601.en", r"is not image classification, and names no input and target; choose them in a"),
+        (
+            "wikipedia/20230601.en",
+            r"is no classification of images or text, and names no input and target; choose them in a",
+        ),
     ],
 )
 def test_what_no_model_takes_is_refused_with_what_to_do_before_anything_is_downloaded(
@@ -106,18 +110,32 @@ def test_what_no_model_takes_is_refused_with_what_to_do_before_anything_is_downl
         load_source(f"tfds:{name}").prepare(tmp_path)
 
 
-def test_a_model_by_name_is_refused_what_is_no_image_classification_before_anything_is_downloaded(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("data", "gives", "refused", "taken"),
+    [
+        ("speech_commands", "neither images nor text with classes", ("mlp", "images or table"), "my:make"),
+        ("imdb_reviews", "text with classes", ("mlp", "images or table"), "lstm"),
+        ("mnist", "images with classes", ("lstm", "text"), "mlp"),
+    ],
+)
+def test_a_model_by_name_is_refused_what_it_does_not_take_before_anything_is_downloaded(
+    tmp_path: Path, data: str, gives: str, refused: tuple[str, str], taken: str
 ) -> None:
-    named, own = (cell(model=model, data="tfds:speech_commands") for model in ("mlp", "my:make"))
-    with pytest.raises(UsageError) as refused:
-        make_ready(named, tmp_path)
-    assert str(refused.value) == (
-        "data: 'tfds:speech_commands' is not image classification; it needs a model of your own, "
+    model, takes = refused
+    with pytest.raises(UsageError) as told:
+        make_ready(cell(model=model, data=f"tfds:{data}"), tmp_path)
+    assert str(told.value) == (
+        f"data: 'tfds:{data}' gives {gives}, and model '{model}' takes {takes}; train one of your own, "
         "--model package.module:function"
     )
     with pytest.raises(NoNetworkError):
-        make_ready(own, tmp_path)
+        make_ready(cell(model=taken, data=f"tfds:{data}"), tmp_path)
+
+
+def test_a_model_of_text_is_left_out_where_a_set_is_known_to_have_images() -> None:
+    assert tokens_fault("lstm", "tfds:mnist") == "it takes text, no images"
+    assert tokens_fault("lstm", "tfds:imdb_reviews") is tokens_fault("lstm", "tfds:of_ones_own") is None
+    assert tokens_fault("recommender", "tfds:imdb_reviews") == "it takes categories, no text"
 
 
 def prepared(folder: Path, features: dict[str, Any], keys: Any, examples: list[dict[str, Any]]) -> None:
@@ -154,8 +172,39 @@ def test_an_input_and_a_target_of_numbers_are_as_those_of_the_users_own(tmp_path
     np.testing.assert_array_equal(y, np.arange(8) % 2)
     with pytest.raises(UsageError, match=r"^data: 'tfds:made' gives other examples than model 'mlp' takes, expected a"):
         workload_for("mlp", load_source("tfds:made"), tmp_path)
-    with pytest.raises(UsageError, match=r"^data: 'tfds:made' is not image classification; it needs a model of your o"):
+    with pytest.raises(UsageError, match=r"^data: 'tfds:made' gives neither images nor text with classes, and model '"):
         make_ready(cell(model="mlp", data="tfds:made"), tmp_path)
+
+
+LONG = bytes(range(1, 256)) * 5
+
+
+def test_text_with_classes_is_its_bytes_in_pieces_as_the_text_of_our_own(tmp_path: Path) -> None:
+    of, texts = import_tfds().features, [b"", "böse".encode(), b"good " * 300, LONG[:1025], LONG[:1026], b"x"]
+    features = {"label": of.ClassLabel(names=["neg", "pos"]), "text": of.Text(), "more": of.Scalar(np.int64)}
+    prepared(
+        tmp_path,
+        features,
+        ("text", "label"),
+        [{"text": text, "label": k % 2, "more": k} for k, text in enumerate(texts)],
+    )
+    trained = cell(model="lstm(tokens=8)", data="tfds:made")
+    make_ready(trained, tmp_path)
+    source = source_of(trained, tmp_path)
+    workload, info = workload_for("lstm(tokens=8)", source, tmp_path)
+    assert (source.gives, info) == ("text", DataInfo((1025,), 2, 6, 256))
+    pieces = list(source.examples(tmp_path).as_numpy_iterator())
+    assert [(len(piece), piece.dtype) for piece, _ in pieces] == [(1025, np.uint8)] * 6
+    assert [piece.tobytes().rstrip(b"\0") for piece, _ in pieces] == [text[:1025] for text in texts]
+    [(x, y)] = gate_batches(source, tmp_path, (8,), 2, 6, 1, workload.vocabulary)
+    assert (x.shape, x.dtype, y.tolist()) == ((6, 8), np.int32, [0, 1, 0, 1, 0, 1])
+    assert bytes(x[1].tolist()) == "böse".encode() + b"\0" * 3
+    written = describe(source, tmp_path).features
+    assert (written.kind, written.only_input.encoding, written.classes, written.vocabulary) == ("text", "raw", 2, 256)
+    with pytest.raises(
+        UsageError, match=r"^data: 'tfds:made' gives text with classes, and model 'mlp' takes images or"
+    ):
+        workload_for("mlp", load_source("tfds:made"), tmp_path)
 
 
 @pytest.mark.parametrize(
