@@ -140,9 +140,10 @@ class Preparation(RecordModel):
 class Features(RecordModel):
     """The whole of a features.json. `input`, `target` and what the input is are enough for files of others."""
 
-    kind: Literal["images", "text", "table", "own"] = "own"
+    kind: Literal["images", "text", "table", "categories", "own"] = "own"
     """What the harness does with examples: `images` are brought to the model's size and range, `text` is cut to its
-    tokens, rows of a `table` and `own` ones reach it as they are. What `input` looks like decides where it is not said.
+    tokens, rows of a `table`, `categories` and `own` ones reach it as they are. What `input` looks like decides where
+    it is not said; categories look like text.
     """
     input: OneOrSeveral
     """Of several inputs, which only `own` examples have, each by its place in their dict or tuple."""
@@ -153,7 +154,7 @@ class Features(RecordModel):
     classes: Whole = 0
     """Targets run from 0 to `classes` - 1; 0 is not known."""
     vocabulary: Whole = 0
-    """Of `text`: tokens run from 0 to `vocabulary` - 1; 0 is not known."""
+    """Of `text` and `categories`: tokens, or all categories, run from 0 to `vocabulary` - 1; 0 is not known."""
     compression: FileCompression = "none"
     examples: Positive | None = None
     """In all files together; None is not known."""
@@ -203,7 +204,7 @@ class Features(RecordModel):
             return self._of_own_kind()
         if self.weights is not None or not all(isinstance(of, Feature | None) for of in (self.input, self.target)):
             raise ValueError(f'{self.kind} have one input and one target, and no weights; "kind": "own" may have more')
-        ranks = {"images": (3,), "text": (1,), "table": (1,)}[self.kind]
+        ranks = {"images": (3,), "text": (1,), "table": (1,), "categories": (1,)}[self.kind]
         of = self.only_input
         if len(of.shape) not in ranks:
             raise ValueError(f"'{of.feature}' has {len(of.shape)} dimensions, {self.kind} have {ranks}")
@@ -212,8 +213,8 @@ class Features(RecordModel):
                 f"'{of.feature}' varies in length, which {self.kind} may not: pad it in the files, or say "
                 '"kind": "own", for a model of your own'
             )
-        if self.kind == "text" and of.dtype.startswith("float"):
-            raise ValueError(f"text is whole numbers, and '{of.feature}' is {of.dtype}")
+        if self.kind in ("text", "categories") and of.dtype.startswith("float"):
+            raise ValueError(f"{self.kind} of whole numbers expected, and '{of.feature}' is {of.dtype}")
         is_class = [(one.encoding, one.shape) for one in by_its_place(self.target).values()] in ([], [("int64", [])])
         if not (is_class or self.numbers):
             of_class = "is a class: encoding int64, without a shape"

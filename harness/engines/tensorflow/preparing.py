@@ -39,7 +39,7 @@ FORMAT = "1"
 LISTS = {"int32": "int64", "int64": "int64", "uint32": "int64", "float32": "float"}
 """Types of numbers that an example has a list for; others are kept as bytes."""
 RAW = ("bool", "uint8", "int8", "uint16", "int16", "float16", "float64")
-NAMES = {"images": "image", "text": "tokens", "table": "row"}
+NAMES = {"images": "image", "text": "tokens", "table": "row", "categories": "categories"}
 IMAGES = (b"\xff\xd8\xff", b"\x89PNG")
 """How their files begin; whether the rest can be decoded shows when they are read."""
 TURNS = 5

@@ -80,8 +80,8 @@ class Source(ABC):
     """Whether one batch that already lies on each replica is used again and again (no input cost)."""
     gives: str = "images"
     """The kind of its examples: `images` with labels, which are brought to the model's size and range; `text` in pieces
-    with labels, which are cut to the model's tokens; rows of a `table`; `anything` that the model takes; or `own`,
-    which the model gets as they are."""
+    with labels, which are cut to the model's tokens; rows of a `table`; `categories` with labels; `anything` that the
+    model takes; or `own`, which the model gets as they are."""
     pixels: str = FLOATS
     """The type of what images become (`images.fit`)."""
     encoded: bool = False

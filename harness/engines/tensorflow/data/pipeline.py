@@ -225,17 +225,17 @@ def _checked(
 ) -> DataInfo:
     """What the source gives; UsageError when the model cannot take it."""
     info = source.info(data_dir)
-    if source.gives in ("own", "table"):
+    if source.gives in ("own", "table", "categories"):
         if not _fits(info.shape, input_shape):
             raise UsageError(
                 f"data: '{source.name}' gives inputs of the shape {info.shape} and the model takes {input_shape}, "
                 f"{source.expected if isinstance(source, OwnBatches) else 'expected examples one by one'}, each of the "
                 "model's shape"
             )
-    elif vocabulary is not None:
-        check_tokens(source.name, info, only(input_shape), vocabulary)
-    else:
+    elif vocabulary is None:
         check_input_shape(only(input_shape))
+    if vocabulary is not None:
+        check_tokens(source.name, info, only(input_shape), vocabulary)
     if classes and info.numbers not in (0, classes):
         raise UsageError(
             f"data: '{source.name}' gives targets of {plural(info.numbers, 'number')} and the model has "

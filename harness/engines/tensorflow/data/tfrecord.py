@@ -102,9 +102,10 @@ class TfrecordSource(Source):
         return self._input(x) if self.encoded else x
 
     def _input(self, value: "tf.Tensor") -> "tf.Tensor":
-        """What the one input's parsed feature holds; of text whole tokens, which there are."""
-        of, tokens = self.features.only_input, self.features.vocabulary if self.gives == "text" else 0
-        return _in_range(_unpacked(of, value), tokens, f"{of.feature} has a token that is not")
+        """What the one input's parsed feature holds; of text or categories only those that there are."""
+        of, one = self.features.only_input, {"text": "token", "categories": "category"}.get(self.gives)
+        below = self.features.vocabulary if one else 0
+        return _in_range(_unpacked(of, value), below, f"{of.feature} has a {one} that is not")
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """What goes wrong with an example names the file where it is one's fault."""

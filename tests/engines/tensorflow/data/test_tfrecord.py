@@ -14,7 +14,7 @@ import pytest
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source, unknown
 from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.engines.tensorflow.data_for_model import workload_for
+from harness.engines.tensorflow.data_for_model import tokens_fault, workload_for
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unsupported, UsageError
 
@@ -161,6 +161,30 @@ def test_tokens_are_cut_to_the_model_and_are_their_own_targets_where_the_next_on
     labelled = made(TOKENS)
     [(x, y)] = gate_batches(labelled, tmp_path, (6,), 4, 4, 1, Vocabulary(20))
     assert (x.shape, list(y)) == ((4, 6), [0, 1, 2, 3])
+
+
+def test_categories_reach_a_recommender_with_as_many_tables_and_rows(made: Made, tmp_path: Path) -> None:
+    source = made({**TOKENS, "kind": "categories", "classes": 4, "vocabulary": 20})
+    assert (source.gives, data_gives(source.name)) == ("categories", "categories")
+    model = "recommender(tables=6,rows=20)"
+    workload, info = workload_for(model, source, tmp_path)
+    assert info == DataInfo((6,), 4, None, 20)
+    assert tokens_fault(model, source.name) is None
+    [(x, y)] = gate_batches(source, tmp_path, (6,), 4, 8, 1, workload.vocabulary)
+    assert (x.dtype, y.tolist()) == (np.int32, [0, 1, 2, 3, 0, 1, 2, 3])
+    np.testing.assert_array_equal(x, np.arange(6) + np.arange(8)[:, None])
+    for sizes, says in (
+        ("rows=20", f"it takes 4 categories of an example, and '{source.name}' has (6,)"),
+        ("tables=6,rows=19", f"its vocabulary has 19 tokens, expected those of '{source.name}', 20 or more"),
+    ):
+        assert tokens_fault(f"recommender({sizes})", source.name) == says
+    with pytest.raises(UsageError, match=r"gives inputs of the shape \(6,\) and the model takes \(4,\), expected exam"):
+        gate_batches(source, tmp_path, (4,), 4, 8, 1, workload.vocabulary)
+    with pytest.raises(UsageError, match=r"gives categories, and model 'lstm' takes text$"):
+        workload_for("lstm", source, tmp_path)
+    few = made({**TOKENS, "kind": "categories", "classes": 4, "vocabulary": 12})
+    with pytest.raises(UsageError, match=r"tokens has a category that is not from 0 to 11: 12; expected examples as"):
+        gate_batches(few, tmp_path, (6,), 4, 8, 1, workload.vocabulary)
 
 
 def test_inputs_of_varying_length_get_zeros_behind_them_up_to_what_the_model_takes(made: Made, tmp_path: Path) -> None:
