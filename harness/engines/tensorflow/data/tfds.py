@@ -205,8 +205,9 @@ def _classified(info: Any) -> tuple[str, tuple[str, ...]]:
         if not all(isinstance(name, str) for name in names):
             continue
         given, label = map(features.get, names)
-        right = isinstance(given, of) and isinstance(label, features_of.ClassLabel)
-        if right and (kind == "images" or given.shape == ()):  # no tokens of an encoder's
+        if not (isinstance(given, of) and isinstance(label, features_of.ClassLabel)):
+            continue
+        if kind == "images" or given.shape == ():  # no tokens of an encoder's
             return kind, tuple(names)
     return "", ()
 
