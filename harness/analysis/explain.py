@@ -122,6 +122,10 @@ class Explanation:
     takes as long as its slowest worker."""
     input: tuple[str, ...] = ()
     """The stages of its input pipeline as it was built; empty where nobody knows."""
+    operations: tuple[str, ...] = ()
+    """What adds up over replicas in the program of the whole step (`Executed`); empty where nobody knows."""
+    pack_bytes: tuple[int, ...] = ()
+    """Bytes of each sum in it; empty as there."""
     judged: bool = True
     """Whether the run has finished: before its end there are shares and no verdict."""
 
@@ -173,11 +177,16 @@ class Explanation:
     @property
     def binding(self) -> StepPart | None:
         """The part that binds the step, or takes the most of it where several do; None where that is not decided."""
+        return next(iter(self.all_binding), None)
+
+    @property
+    def all_binding(self) -> list[StepPart]:
+        """The parts that bind the step, the largest first."""
         bound, overheads = self.bound_by, self.overheads
         if bound == "mixed":
-            return next(share for share in overheads if share.counts)
+            return [share for share in overheads if share.counts]
         compute = [share for share in self.parts if share.name == "compute"]
-        return next((share for share in (*overheads, *compute) if share.binds_as == bound), None)
+        return [share for share in (*overheads, *compute) if share.binds_as == bound][:1]
 
     def gain_without(self, share: StepPart) -> float | None:
         """`most_gain` of a part that may bind the step, None of another: no step is without it, or it costs nothing."""
@@ -278,6 +287,8 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         profiled=any(trial.trace is not None and trial.trace.path is not None for trial in whole),
         calls_are_free=_calls_are_free(within, [trial for trial in own if trial.side == IN_ONE_CALL]),
         input=next((tuple(trial.executed.input) for trial in whole if trial.executed.input), ()),
+        operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),
+        pack_bytes=next((tuple(trial.executed.pack_bytes) for trial in whole if trial.executed.pack_bytes), ()),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
 

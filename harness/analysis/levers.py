@@ -14,7 +14,7 @@ from harness.record.explain import STEPS_A_CALL, WHOLE
 from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
-from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES
+from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device
 from harness.spec.values import Cache
 
 MORE_AHEAD = 8
@@ -25,6 +25,10 @@ FILES_AT_ONCE = 4
 """Files that are read at a time."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
+PARTS_OF_A_PACK = 4
+"""Where such a value leaves all in the one pack that the step was seen to have, as many of its parts or more."""
+_RING = ("[ring]", ": ring]")
+"""How an operation ends that is TensorFlow's ring, by its own name or by what became of `auto`."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,13 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
     binds nobody knows how much there is to win: its levers come last. A cell whose whole step was not measured
     has none.
     """
-    of_cells = [(_in_question(one), trained(one.cell), useless_keys(one)) for one in found if WHOLE not in one.lacking]
+    of_cells = [(_in_question(one), one) for one in found if WHOLE not in one.lacking]
     of_cells.sort(key=lambda of: -max(map(_gain, of[0]), default=0.0))
     levers: dict[Lever, None] = {}
-    for parts, cell, useless in of_cells:
+    for parts, one in of_cells:
+        cell = trained(one.cell)
         catalogue = catalogue_for(cell)
-        texts = [[(part.binds_as, text) for text in _of_part(part.name, cell, catalogue, useless)] for part in parts]
+        texts = [[(part.binds_as, text) for text in _of_part(part.name, one, catalogue)] for part in parts]
         once: dict[str, str] = {}
         for name, text in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*texts))):
             once.setdefault(text, name)
@@ -72,25 +77,34 @@ def _decodes_anew(found: Explanation) -> bool:
     return not any(stage.startswith("Cache") for stage in found.input)
 
 
-def _of_part(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str]) -> Iterator[str]:
+def _of_part(part: PartName, found: Explanation, catalogue: Catalogue) -> Iterator[str]:
     """The levers of a part that the cell's engine knows what to do with."""
-    for known in _of_use(part, catalogue, useless):
-        yield from (f"{known.key}={value}" for value in known.values(cell, catalogue))
+    for known in _of_use(part, found, catalogue):
+        yield from (f"{known.key}={value}" for value in _values(known, found, catalogue))
 
 
-def advice(part: PartName, cell: TrainingCell, catalogue: Catalogue, useless: Set[str] = frozenset()) -> str:
+def _values(known: "KnownLever", found: Explanation, catalogue: Catalogue) -> Iterator[object]:
+    """Those by which its step is another program than it was seen to be."""
+    for value in known.values(trained(found.cell), catalogue):
+        if (other := known.unlike_seen(value, found)) is not None:
+            yield other
+
+
+def advice(part: PartName, found: Explanation, catalogue: Catalogue) -> str:
     """What may make a part of the cell's step smaller, in words that follow `Try`; empty where that is nothing."""
-    told = []
-    for known in _of_use(part, catalogue, useless):
-        if known.fits(cell, catalogue) if known.fits else any(True for _ in known.values(cell, catalogue)):
+    told, cell = [], trained(found.cell)
+    for known in _of_use(part, found, catalogue):
+        if known.fits(cell, catalogue) if known.fits else any(True for _ in _values(known, found, catalogue)):
             told.append(known.words)
     *most, last = told or [""]
     return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}" if most else last
 
 
-def _of_use(part: PartName, catalogue: Catalogue, useless: Set[str]) -> "list[KnownLever]":
+def _of_use(part: PartName, found: Explanation, catalogue: Catalogue) -> "list[KnownLever]":
+    if part == "input" and (ON_DEVICES in found.input or stays_on_device(catalogue, trained(found.cell).data)):
+        return []
     keys = {known.key for known in LEVERS[part]} if catalogue.levers is None else catalogue.levers
-    return [known for known in LEVERS[part] if known.key in keys - useless]
+    return [known for known in LEVERS[part] if known.key in keys - useless_keys(found)]
 
 
 def _in_question(found: Explanation) -> list[StepPart]:
@@ -99,10 +113,8 @@ def _in_question(found: Explanation) -> list[StepPart]:
         case "undecided":
             untold = [StepPart(name, math.nan, None, None) for name in found.untold if name != "compute"]
             parts = [part for part in found.overheads if part.may_count] + untold
-        case "mixed":
-            parts = [part for part in found.overheads if part.counts]
         case _:
-            parts = [found.binding] if found.binding is not None else []
+            parts = found.all_binding
     return sorted(parts, key=lambda part: -_gain(part))
 
 
@@ -116,6 +128,10 @@ ToTry = Callable[[TrainingCell, Catalogue], Iterator[object]]
 """Each value of a flag that is worth a try on a cell."""
 
 
+def _as_it_is(value: object, _: Explanation) -> object:
+    return value
+
+
 @dataclass(frozen=True)
 class KnownLever:
     """A flag, or what is like one, that makes a part of a step smaller."""
@@ -127,6 +143,8 @@ class KnownLever:
     values: ToTry = lambda _cell, _catalogue: iter(())
     fits: Callable[[TrainingCell, Catalogue], bool] | None = None
     """Whether a cell is told of it; None where there is a value to try."""
+    unlike_seen: Callable[[object, Explanation], object | None] = _as_it_is
+    """A value by what ran of the cell's step: another one, or None, where with this it would be the same program."""
 
 
 def _any_cell(_cell: TrainingCell, _catalogue: Catalogue) -> bool:
@@ -179,11 +197,22 @@ def _plain(cell: TrainingCell, catalogue: Catalogue) -> bool:
 
 
 def _other_ops(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
+    names = list(_ops_beside(cell, catalogue))
+    yield from (name for name in names if name != "auto" or "ring" not in names)
+
+
+def _ops_beside(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
     for name, op in catalogue.cross_device_ops.items() if _plain(cell, catalogue) else ():
         taken = (op.strategies is None or cell.strategy in op.strategies) and cell.loop in (op.loops or [cell.loop])
         between_cards = op.past_networks and catalogue.devices[cell.device].on_processors
         if name != cell.cross_device_op and taken and not between_cards:
             yield name
+
+
+def _no_second_ring(op: object, found: Explanation) -> object | None:
+    """Between workers `auto` is a ring, too."""
+    is_ring = any(name.endswith(_RING) for name in found.operations)
+    return None if is_ring and op in ("auto", "ring") else op
 
 
 def _packed(kind: str) -> ToTry:
@@ -196,6 +225,15 @@ def _packed(kind: str) -> ToTry:
             yield PACKS[kind]
 
     return values
+
+
+def _that_cut(size: object, found: Explanation) -> object:
+    """TensorFlow begins another pack only once the last is larger than `size`: of what is no larger in one pack a
+    power of two."""
+    match found.pack_bytes:
+        case [whole] if whole <= PACKS["bytes_per_pack"]:
+            return 2 ** (max(1, whole // PARTS_OF_A_PACK).bit_length() - 1)
+    return size
 
 
 def _larger_batch(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
@@ -272,9 +310,9 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "communication": (
         KnownLever("a shorter --cycle-time", "cycle_time", _shorter_cycles),
         KnownLever("another --num-packs", "num_packs", _packed("num_packs")),
-        KnownLever("another --bytes-per-pack", "bytes_per_pack", _packed("bytes_per_pack")),
+        KnownLever("another --bytes-per-pack", "bytes_per_pack", _packed("bytes_per_pack"), unlike_seen=_that_cut),
         # on GPUs there are as many as `--try` measures levers
-        KnownLever("another --cross-device-op", "cross_device_op", _other_ops),
+        KnownLever("another --cross-device-op", "cross_device_op", _other_ops, unlike_seen=_no_second_ring),
         KnownLever("a larger --batch-size (as much is added up for more)", "batch_size", _larger_batch),
     ),
     "update": (

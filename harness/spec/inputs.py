@@ -13,6 +13,8 @@ from harness.visible import plural
 
 FILES = "tfrecord:"
 IMAGE_FILES = "folder:"
+ON_DEVICES = "OnDevices"
+"""The stage of an input whose one batch stays there, where an engine has no pipelines."""
 BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("source", "decode"))
 """Axes of what a cache does once."""
 
@@ -73,7 +75,7 @@ def _unwritten(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut
     elif is_own_code(at.data):
         way = f"python -m harness prepare {shlex.quote(at.data)} FOLDER"
         reason = f"a function may give others each time: {way} writes them once"
-    elif _stays_on_device(catalogue, at.data):
+    elif stays_on_device(catalogue, at.data):
         reason = on_device(at.data)
     return None if reason is None else LeftOut(f"{at.data} in {plural(at.shards, 'shard')}", reason)
 
@@ -91,7 +93,7 @@ def _unmapped(at: TrainingCell | PipelineCell) -> LeftOut | None:
     return found and LeftOut(f"{at.data}, {found[0]}", f"your function makes its examples itself: {found[1]}")
 
 
-def _stays_on_device(catalogue: Catalogue, data: str) -> bool:
+def stays_on_device(catalogue: Catalogue, data: str) -> bool:
     """Whether data have no pipeline where others have one; of an engine without any nothing is said."""
     return any(map(catalogue.has_pipeline, catalogue.data)) and not catalogue.has_pipeline(data)
 
@@ -101,7 +103,7 @@ def _unshared(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut 
     if not isinstance(at, TrainingCell) or at.ps or (at.workers == 1 and at.autoshard == "off"):
         return None
     reason, policy = None, at.autoshard
-    if policy != "off" and _stays_on_device(catalogue, at.data):
+    if policy != "off" and stays_on_device(catalogue, at.data):
         reason = on_device(at.data)
     elif at.workers == 1:
         reason = "one worker reads everything itself: --workers 2, or more"

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
-from harness.analysis.levers import LEVERS, Lever, advice, levers_of, useless_keys
+from harness.analysis.levers import LEVERS, Lever, advice, levers_of
 from harness.analysis.parts import PartName
 from harness.registry import registered
 from harness.run.kinds.one_cell import one_cell
 from harness.run.kinds.tries import MOST_TRIES
 from harness.spec.axes import TABLE
-from harness.spec.cell import trained
 from harness.spec.recipe import keys_of
 from harness.spec.sweep import ASKED, Sweep
 from harness.spec.work import Cell
@@ -88,16 +87,14 @@ def test_each_part_that_binds_a_step_has_its_own_levers(part: str, settings: lis
 )
 def test_of_a_part_only_what_the_cell_does_not_have_yet_is_advised(part: PartName, words: str) -> None:
     found = explained(BOUND[part])
-    assert advice(part, trained(found.cell), catalogue_of("tensorflow"), useless_keys(found)) == words
+    assert advice(part, found, catalogue_of("tensorflow")) == words
 
 
 def test_several_steps_a_call_are_neither_advised_nor_tried_where_they_made_the_step_no_faster() -> None:
     free, slow = (explained(BOUND["update"] | {"in_one_call": share}) for share in (0.97, 0.6))
-    cell, catalogue = trained(free.cell), catalogue_of("tensorflow")
-    assert advice("update", cell, catalogue, useless_keys(free)) == (
-        "an optimizer that does less (--optimizer) or --xla"
-    )
-    assert "--steps-per-execution" in advice("update", cell, catalogue, useless_keys(slow))
+    catalogue = catalogue_of("tensorflow")
+    assert advice("update", free, catalogue) == "an optimizer that does less (--optimizer) or --xla"
+    assert "--steps-per-execution" in advice("update", slow, catalogue)
     assert [lever.setting for lever in levers(free)] == ["xla=true"]
     assert "steps_per_execution=10" in [lever.setting for lever in levers(slow)]
 
@@ -110,7 +107,7 @@ def test_where_the_hosts_share_binds_it_several_steps_a_call_come_first() -> Non
         ("dispatch", "batch_size=64"),
         ("dispatch", "xla=true"),
     ]
-    told = advice("host", trained(found.cell), catalogue_of("tensorflow"))
+    told = advice("host", found, catalogue_of("tensorflow"))
     assert told == "several steps a call (--steps-per-execution), a larger --batch-size, or --xla"
 
 
@@ -118,15 +115,14 @@ def test_where_the_hosts_share_binds_it_several_steps_a_call_come_first() -> Non
 def test_of_several_workers_with_a_replica_each_fewer_workers_are_advised_and_tried(
     per_worker: int, fewer: str
 ) -> None:
-    between = make_cell("multi_worker_mirrored", per_worker, workers=2)
+    between = explained(BOUND["contention"], make_cell("multi_worker_mirrored", per_worker, workers=2))
     assert advice("contention", between, catalogue_of("tensorflow")) == f"fewer {fewer} or more cores for each"
-    assert tried(BOUND["contention"], between) == [f"{fewer}=1"]
+    assert [lever.setting for lever in levers(between)] == [f"{fewer}=1"]
 
 
 def test_a_cell_that_has_them_all_is_told_of_none() -> None:
-    found = explained(CALM)
-    full = trained(found.cell).model_copy(update={"prefetch": 8})
-    assert advice("input", full, catalogue_of("tensorflow"), useless_keys(found)) == ""
+    full = explained(CALM, make_cell("mirrored", 2, prefetch=8))
+    assert advice("input", full, catalogue_of("tensorflow")) == ""
 
 
 def test_what_servers_cost_is_less_with_larger_batches_more_servers_or_cut_variables() -> None:
@@ -153,6 +149,48 @@ def test_where_several_parts_bind_it_the_first_lever_of_each_comes_before_the_se
 def test_another_packing_is_among_the_levers_that_are_measured(device: str, op: str) -> None:
     first = tried(BOUND["communication"], make_cell("mirrored", 2, device=device, op=op))[:MOST_TRIES]
     assert any("pack" in setting.partition("=")[0] for setting in first)
+
+
+@pytest.mark.parametrize(
+    ("pack_bytes", "size"),
+    [
+        ((487_720,), 65_536),  # mnist_cnn's, a quarter of which has 121,930 bytes
+        ((2**20,), 2**18),
+        ((2**20 + 4,), 2**20),
+        ((487_720, 4), 2**20),
+        ((), 2**20),
+        ((3,), 1),
+    ],
+)
+def test_gradients_that_are_one_pack_are_cut_by_a_size_that_cuts_them(pack_bytes: tuple[int, ...], size: int) -> None:
+    found = replace(explained(BOUND["communication"]), pack_bytes=pack_bytes)
+    assert levers(found)[0].setting == f"bytes_per_pack={size}"
+
+
+@pytest.mark.parametrize(
+    ("op", "ran", "others"),
+    [
+        ("auto", "CollectiveReduceV2[auto: ring]", ["nccl"]),
+        ("auto", "CollectiveReduceV2[auto: nccl]", ["nccl", "ring"]),
+        ("ring", "CollectiveReduceV2[ring]", ["nccl"]),
+        ("nccl", "CollectiveReduceV2[nccl]", ["ring"]),
+    ],
+)
+def test_no_op_is_tried_that_is_the_ring_which_ran_or_a_second_name_of_one(
+    op: str, ran: str, others: list[str]
+) -> None:
+    cell = make_cell("multi_worker_mirrored", 1, workers=2, device="gpu", op=op)
+    found = replace(explained(BOUND["communication"], cell), operations=(ran,))
+    settings = [lever.setting for lever in levers(found)]
+    assert [one.removeprefix("cross_device_op=") for one in settings if one.startswith("cross")] == others
+    on_processors = replace(found, cell=make_cell("multi_worker_mirrored", 1, workers=2, op=op))
+    words = advice("communication", on_processors, catalogue_of("tensorflow"))
+    assert ("--cross-device-op" in words) == ("ring" in others)
+
+
+def test_what_ran_of_the_whole_step_is_what_its_levers_go_by() -> None:
+    found = explained(BOUND["communication"])
+    assert (found.operations, found.pack_bytes) == (("CollectiveReduceV2[ring]",), (1_709_352,))
 
 
 def test_a_part_that_could_not_be_told_may_bind_the_step_and_has_its_levers_tried() -> None:
@@ -226,8 +264,16 @@ def test_examples_that_auto_has_no_room_for_are_decoded_again_and_again_and_have
         "cache=file",
     ]
     assert fed("TFRecord", "ParallelMap(1)", "Cache", parallel_calls=1) == ["prefetch=8"], "it decodes once"
-    assert fed("Batch(64)", data="synthetic") == ["prefetch=8"]
     assert fed("TFRecord", "Map", cache="none", data_service=1) == ["prefetch=8"], "a service takes no cache"
+
+
+@pytest.mark.parametrize("cache", ["auto", "none"])
+def test_a_batch_that_stays_on_the_devices_has_no_input_to_make_faster(cache: str) -> None:
+    keys = {"data": "synthetic", "cache": cache, "parallel_calls": 1}
+    assert fed(**keys) == fed(device="gpu", **keys) == []
+    assert fed("Synthetic", "Batch(64)", "OnDevices") == [], "of an engine without pipelines"
+    found = explained(BOUND["input"], make_cell("mirrored", 2, **keys))
+    assert advice("input", found, catalogue_of("tensorflow")) == ""
 
 
 def test_examples_of_several_files_are_read_side_by_side_and_images_from_one() -> None:
@@ -239,7 +285,7 @@ def test_examples_of_several_files_are_read_side_by_side_and_images_from_one() -
 
 def test_where_each_pass_decodes_anew_a_cache_is_advised() -> None:
     found = replace(explained(BOUND["input"]), input=("TFRecord", "Map", "Batch(64)"))
-    told = advice("input", trained(found.cell), catalogue_of("tensorflow"), useless_keys(found))
+    told = advice("input", found, catalogue_of("tensorflow"))
     assert told == (
         "decoding once (--cache memory), more batches ahead (--prefetch), or decoding once into a file, where memory "
         "has no room (--cache file)"

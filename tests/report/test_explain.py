@@ -22,7 +22,7 @@ from harness.report.figures import Picture, parts, parts_figure
 from harness.report.figures.artists import Axes
 from harness.report.figures.layout import bar_ends
 from harness.report.kinds import PageRequest, presentation_of
-from harness.report.tables.explain import explain_lines, explain_tables, part_rows
+from harness.report.tables.explain import advised, explain_lines, explain_tables, part_rows
 from harness.report.tables.tries import try_lines
 from tests.comparisons import ab_run, as_run, stored
 from tests.explained import RATIOS, STEADY, explain_run, with_parts
@@ -147,12 +147,36 @@ def test_a_share_that_rounds_to_nothing_has_no_sign() -> None:
     assert not any(re.search(r"-0\.0( |$)", text) for text in cells)
 
 
-def test_several_parts_are_all_named() -> None:
-    text = said(RATIOS | {"no_input": 0.799, "no_reduction": 0.8})
+ADDED_UP = (
+    "another --bytes-per-pack, another --cross-device-op, or a larger --batch-size (as much is added up for more)"
+)
+
+
+def test_several_parts_are_all_named_and_each_has_its_advice() -> None:
+    found = explanations_of(explain_run(RATIOS | {"no_input": 0.799, "no_reduction": 0.8}))
+    [text] = explain_lines(found)
     assert "bound by several parts" in text
     assert "input 20" in text
     assert "communication 20" in text
-    assert text.endswith(". Try more batches ahead (--prefetch).")
+    assert text.endswith(
+        f". For input try more batches ahead (--prefetch); for communication try {ADDED_UP}; for contention try fewer "
+        "replicas or more cores for each."
+    )
+    advice = {row["part"]: row["advice"] for row in part_rows(found) if row["advice"]}
+    assert list(advice) == ["input", "communication", "contention"]
+    assert advice["communication"] == ADDED_UP
+    assert f". {advised(found[0])}." in text.replace(". For", ". for")
+
+
+def test_parts_of_which_the_same_is_advised_have_it_once_and_those_of_which_nothing_is_are_left_out() -> None:
+    served = explanations_of(explain_run({**SERVED, "empty": 0.1, "alone": 0.5}, at_once=2))
+    [both] = [with_parts(one, pull=(0.4, 0.3, 0.5), push=(0.4, 0.3, 0.5)) for one in served]
+    words = advised(both) or ""
+    assert words.startswith("for pull and push try a larger --batch-size")
+    assert words.count("more servers (--ps)") == 1
+    [found] = explanations_of(explain_run(RATIOS | {"no_input": 0.799, "no_reduction": 0.8}))
+    fed = replace(found, input=("Synthetic", "OnDevices"))
+    assert (advised(fed) or "").startswith(f"for communication try {ADDED_UP}; for contention try ")
 
 
 def test_where_nothing_is_decided_the_parts_that_may_count_are_named_with_their_intervals() -> None:

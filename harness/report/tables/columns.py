@@ -307,7 +307,7 @@ PART_COLUMNS: tuple[Column, ...] = (
     *_interval("share", "share", "of the step, the mean over blocks"),
     Column("most_gain", "number", "", "how many times as fast without it, at most; of parts that may bind a step"),
     Column("lacks", "text", "", "of a part that could not be told, which has no share: the arms that gave nothing"),
-    Column("advice", "text", "", "of the part that binds the step, or the largest that does: what to try"),
+    Column("advice", "text", "", "of a part that binds the step: what to try"),
     Column("trials_needed", "count", "", "of an undecided step: about how many trials would tell"),
 )
 """One row a part of a step: `harness.load_parts`."""

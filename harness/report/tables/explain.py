@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import COUNTS, Explanation, StepPart
-from harness.analysis.levers import advice, useless_keys
+from harness.analysis.levers import advice
 from harness.analysis.parts import PartName
 from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
@@ -74,6 +74,7 @@ def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
             "step_time_s": found.step_time_s,
             "trials_needed": trials_needed(found),
         }
+        words = _advice_of_parts(found)
         for part in (*found.parts, *found.within) if found.step_time_s else ():
             rows.append(
                 {
@@ -84,7 +85,7 @@ def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
                     "share_low": part.low,
                     "share_high": part.high,
                     "most_gain": found.gain_without(part),
-                    "advice": advised(found) if part == found.binding else None,
+                    "advice": words[part.name] if part in found.all_binding else None,
                     "lacks": None,
                 }
             )
@@ -181,18 +182,33 @@ def _hides(share: StepPart) -> str:
 
 
 def _advice(found: Explanation) -> str:
-    return f" Try {words}." if (words := advised(found)) else ""
+    words = advised(found) or ""
+    if found.bound_by != "mixed":
+        return f" Try {words}." if words else ""
+    return f" {words[0].upper()}{words[1:]}." if words else ""
 
 
 def advised(found: Explanation) -> str | None:
-    """What makes a part that binds the step smaller, of what the cell's engine has."""
-    cell, share = trained(found.cell), found.binding
-    if share is None:
-        return None
+    """What makes the part that binds the step smaller, of what the cell's engine has; of several that do which part
+    each is for."""
+    of_parts = _advice_of_parts(found)
+    if found.bound_by != "mixed":
+        return next(iter(of_parts.values()), None)
+    by_words: dict[str, list[str]] = {}
+    for name, words in of_parts.items():
+        by_words.setdefault(words or "", []).append(name)
+    return "; ".join(f"for {listed(names)} try {words}" for words, names in by_words.items() if words) or None
+
+
+def _advice_of_parts(found: Explanation) -> dict[PartName, str | None]:
+    """Of each part that binds the step, the largest first."""
+    if not found.all_binding:
+        return {}
     try:
-        return advice(share.name, cell, catalogue_of(cell.engine), useless_keys(found)) or None
+        catalogue = catalogue_of(trained(found.cell).engine)
+        return {part.name: advice(part.name, found, catalogue) or None for part in found.all_binding}
     except (HarnessError, KeyError):  # an engine of somebody's own that is not here, or an op or a strategy that is not
-        return None
+        return dict.fromkeys([part.name for part in found.all_binding])
 
 
 def _differences(found: Explanation) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.protocol.engine import GATE_UPDATES
+from harness.spec.inputs import ON_DEVICES
 from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
 from harness.trial.same_work.shuffle import shuffled
 from harness.trial.sameness import LOOKED_AT, LabelsSeen
@@ -75,7 +76,7 @@ class Data:
     def stages(self) -> list[str]:
         """From the source to this process's step, for the record."""
         if self._stays:
-            return ["Synthetic", f"Batch({self._size})", "OnDevices"]
+            return ["Synthetic", f"Batch({self._size})", ON_DEVICES]
         count, n = len(self._digits[1]), self._processes
         shard = [f"Shard({n})"] if n > 1 else []
         stages = [f"Digits({count})", *shard, f"Shuffle({count // n})", f"Batch({self._size // n})"]
