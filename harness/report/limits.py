@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.analysis import CellSummary, summarise
+from harness.analysis import CellSummary, RunSummary, summarise
 from harness.analysis.limits import CellRate, cell_rates, limits_of, reached
 from harness.errors import UsageError
 from harness.record.limits import Limit, LimitKind, LimitsRecord
@@ -46,6 +46,7 @@ RATES_NOTE = (
     "read and write, each once: what a cache holds need not come from memory, so a cell may be faster than memory "
     "allows. The limits are the best that 'doctor --limits' saw here."
 )
+ON_GPUS_MFU = " Of GPUs the share of the limit is what is called MFU (model FLOPs utilization)."
 RATES_ROOM = (
     (110, ("cell", "FLOP/s", OWN_INTERVAL, OF_LIMIT, "limit", "on", "FLOP a byte", "below")),
     (0, ("cell", "FLOP/s", OF_LIMIT)),
@@ -57,6 +58,13 @@ def known_limits(run: Run, results: Path) -> LimitsRecord | None:
     """The limits of the run's machine in `results`, for what goes on without them: standard error names a record that
     cannot be read."""
     return limits_of(run.manifest.facts, results, _say_passed_over)
+
+
+def known_rates(run: Run, summary: RunSummary) -> list[CellRate]:
+    """How near the run's cells come to the limits of its machine, which are beside it or where the reader looks for
+    them; none where nobody measured them. Tells of a record as `known_limits` does."""
+    limits = known_limits(run, run.results or run.path.resolve().parent)
+    return [] if limits is None else cell_rates(summary.cells, limits, run.manifest.sweep.launcher)
 
 
 @functools.cache  # of each record once
@@ -78,7 +86,13 @@ def rates_table(rates: Sequence[CellRate]) -> Table:
     )
     names = _names(rates)
     rows = tuple(_rate_row(names[rate.cell.cell_id], rate) for rate in sorted(rates, key=_closest))
-    return Table("How far from the limit", columns, rows, RATES_NOTE if rows else "")
+    note = f"{RATES_NOTE}{ON_GPUS_MFU if any(map(_mfu, rates)) else ''}"
+    return Table("How far from the limit", columns, rows, note if rows else "")
+
+
+def _mfu(rate: CellRate) -> str:
+    """What the share of the limit is called besides, where it is of GPUs."""
+    return " (MFU)" if rate.roof is not None and not rate.cell.trials.device.on_processors else ""
 
 
 def _names(rates: Sequence[CellRate]) -> dict[str, str]:
@@ -153,7 +167,7 @@ def rates_words(rates: Sequence[CellRate]) -> str:
         return ""
     names = _names(rates)
     told = [
-        f"{names[rate.cell.cell_id]} comes to {share(rate.share)} of what {rate.roof.place} can compute in "
+        f"{names[rate.cell.cell_id]} comes to {share(rate.share)}{_mfu(rate)} of what {rate.roof.place} can compute in "
         f"{rate.roof.type}{_of_memory(rate)}"
         for rate in (known[0], *known[1:][-1:])
         if rate.share is not None and rate.roof is not None

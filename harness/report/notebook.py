@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.analysis import Interval, RunSummary, summarise
+from harness.analysis.collectives import of_collectives
 from harness.analysis.comparison import Comparison
 from harness.analysis.estimates.verdict import Verdict
 from harness.analysis.explain import Explanation, explanations_of
@@ -17,8 +18,10 @@ from harness.report.comparison import renderer
 from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
+from harness.report.limits import known_rates
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
+from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.tables.explain import explain_lines, explain_tables
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.sweep import ranking_table
@@ -34,7 +37,8 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A sweep that was measured. Printed it is its answer, in a notebook its answer and the ranking."""
+    """A sweep that was measured. Printed it is its answer, in a notebook its answer and the ranking; of collectives
+    what a reader of nccl-tests knows."""
 
     run: Run
     """The run as recorded: `manifest` and `trials`, typed."""
@@ -68,7 +72,10 @@ class SweepResult:
         return "\n".join(self.answer)
 
     def _repr_html_(self) -> str:
-        tables = [ranking_table(work, self.summary.noise) for work in self.summary.workloads]
+        summary, rates = self.summary, known_rates(self.run, self.summary)
+        trained = [work for work in summary.workloads if not of_collectives(work)]
+        rankings = [ranking_table(work, summary.noise, rates=rates) for work in trained]
+        tables = (*collective_tables(summary), latency_table(summary), *rankings)
         return "".join((*_paragraphs(self.answer), *map(_html, tables)))
 
 

@@ -1,6 +1,7 @@
 """Collectives as a reader of nccl-tests knows them, on the terminal and on the page."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from harness.analysis.collectives import collective_groups
 from harness.errors import UsageError
 from harness.record import Run
 from harness.record.trial import CALL, TrialRecord
+from harness.report.export import exporters
 from harness.report.export.rows import trial_rows
 from harness.report.figures import collective_figure
+from harness.report.notebook import SweepResult
 from harness.report.page.report import render
 from harness.report.tables.collectives import (
     collective_rows,
@@ -304,6 +307,44 @@ def test_the_terminal_says_once_how_the_tables_read_and_names_what_failed(run: R
     assert "the value of replica 1 is missing" in said
     assert "Of 5 cells, without a throughput: 1 wrong result." in said
     assert "moves\nnone" in said or "moves none" in said
+
+
+def test_markdown_and_a_notebook_have_these_tables_and_no_ranking_for_each_size(bent: Run) -> None:
+    markdown = (exporters()["markdown"].export(bent, None) or "").replace("\\", "")
+    notebook = SweepResult(bent)._repr_html_()
+    for text in (markdown, notebook):
+        assert "busbw GB/s" in text
+        assert "β GB/s" in text
+        assert "% of fastest" not in text
+    titles = [line for line in markdown.splitlines() if line.startswith("## ")]
+    [table] = collective_tables(summarise(bent.manifest, bent.trials))
+    assert titles == [f"## {table.title}", "## Latency and bandwidth"]
+    assert notebook.count("<table>") == 2
+
+
+def test_markdown_says_once_how_the_tables_read_and_has_what_is_wrong_and_unproved(run: Run) -> None:
+    def export(trials: list[TrialRecord]) -> str:
+        return (exporters()["markdown"].export(replace(run, trials=trials), None) or "").replace("\\", "")
+
+    said = export(run.trials)
+    assert said.count("as in nccl-tests") == 1
+    assert "## Without a throughput" in said
+    assert "the value of replica 1 is missing" in said
+    assert "left out of the ranking" not in said
+    assert "## Unproved, and left out of the ranking" in export(
+        [unproved(trial) for trial in run.trials if trial.measured]
+    )
+
+
+def test_markdown_that_is_too_long_for_a_pull_request_says_which_format_has_the_rest(
+    bent: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    markdown = exporters()["markdown"]
+    largest = len(markdown.export(bent, None) or "") - 1
+    monkeypatch.setattr("harness.report.export.as_markdown.LARGEST", largest)
+    said = markdown.export(bent, None) or ""
+    assert len(said) <= largest
+    assert "7 more rows are left out here: `python -m harness export RUN --format collectives` has them." in said
 
 
 def test_of_one_cell_there_is_a_sentence_and_its_ranking_is_folded(tmp_path: Path) -> None:

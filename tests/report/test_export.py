@@ -22,7 +22,7 @@ def run() -> SimpleNamespace:
     manifest, trials = make_run()
     # the first record has windows, whatever the seeded order
     trials.sort(key=lambda trial: trial.status != "ok")
-    return SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False)
+    return SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, results=Path("nowhere"))
 
 
 def test_every_format_describes_itself() -> None:
@@ -67,10 +67,8 @@ def test_a_loss_that_is_no_number_is_null_in_json() -> None:
 
 def test_markdown_is_tables_in_which_no_name_is_markup() -> None:
     manifest, trials = make_run([make_cell(), make_cell("a|b<script>*", 2)], faults=False)
-    text = (
-        exporters()["markdown"].export(SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False), None)
-        or ""
-    )
+    run = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, results=Path("nowhere"))
+    text = exporters()["markdown"].export(run, None) or ""
     assert r"a\|b\<script\>\* ×2 b32" in text
     widths = [line.replace(r"\|", "").count("|") for line in text.splitlines() if line.startswith("|")]
     assert widths
@@ -107,7 +105,7 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(run: SimpleNamespace,
 
 def test_a_run_without_trials_exports(tmp_path: Path) -> None:
     manifest, _ = make_run(blocks=0)
-    empty = SimpleNamespace(manifest=manifest, trials=[], rank_unproved=False)
+    empty = SimpleNamespace(manifest=manifest, trials=[], rank_unproved=False, results=Path("nowhere"))
     for exporter in exporters().values():
         if exporter.name not in NEED_A_MEASUREMENT:
             exporter.export(empty, tmp_path / f"x{exporter.suffix}")

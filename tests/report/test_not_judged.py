@@ -58,7 +58,7 @@ def surfaces_of(status: str) -> dict[str, str]:
     """What is said of the run, by where; of the page all up to how the method works, which is the same of any run."""
     manifest, trials = run_of(status)
     summary = summarise(manifest, trials)
-    data = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, path=None)
+    data = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, results=Path("nowhere"))
     page = render(manifest, trials, summary)
     return {
         "html": page,

@@ -1,6 +1,7 @@
 """How far cells are from what their machine can do at most: rates below roofs, in words, table, figure and page."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from harness.record.limits import LimitsRecord, keep_sheet
 from harness.record.manifest import DeviceRecord, Machine
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
+from harness.report.export import exporters
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
 from harness.report.limits import limit_rows, rates_table, rates_words, uncounted
+from harness.report.notebook import SweepResult
 from harness.report.tables.cells import rate_frame
 from harness.report.tables.columns import RATE_COLUMNS
 from harness.report.tables.sweep import ranking_table
@@ -142,6 +145,18 @@ def test_the_words_name_the_closest_and_the_furthest_cell() -> None:
     assert words.startswith("Closest to its limit: ")
     assert ". Furthest from it: " in words
     assert rates_words(rates()[:1]).startswith("none ×1 b32 comes to ")
+
+
+def test_of_gpus_the_share_is_told_to_be_what_is_called_mfu_and_of_processors_not() -> None:
+    on_card = {"device": "gpu", "threads": 0}
+    cards = [limit(**on_card), limit(quantity="memory", type="float64", sizes=[2**24] * 3, **on_card)]
+    found = rates(limits(limits=cards), device="gpu")
+    words, note = rates_words(found), rates_table(found).note
+    assert re.search(r"comes to [\d.,]+ % \[[^]]+\] \(MFU\) of what 1 GPU can compute in float32", words)
+    assert words.count("(MFU)") == 2
+    assert "what is called MFU" in note
+    assert "MFU" not in rates_words(rates()) + rates_table(rates()).note
+    assert "MFU" not in rates_table(rates(device="gpu")).note, "no limits of a GPU are known"
 
 
 def test_cells_whose_operations_nobody_counted_are_said_to_be_left_out_on_page_and_terminal(tmp_path: Path) -> None:
@@ -277,3 +292,29 @@ def test_the_ranking_has_a_column_of_shares_where_limits_are_known() -> None:
     shares = {rate.cell.label: share(rate.share) for rate in found if rate.share}
     assert {row[1]: row[-1] for row in table.rows} == shares
     assert len(ranking_table(work, summary.noise).columns) == len(table.columns) - 1
+
+
+def test_terminal_markdown_and_notebook_have_that_column_where_limits_lie_beside_the_run(tmp_path: Path) -> None:
+    manifest, trials = run()
+    path = stored(as_run(manifest, trials, manifest.run_id, {"machine.id": MACHINE}), tmp_path)
+    kind = presentation_of(manifest)
+
+    def shown(width: int) -> str:
+        return kind.text(load_run(path), tmp_path, Surface(width)).partition("How far from the limit")[0]
+
+    def elsewhere() -> tuple[str, str]:
+        made = load_run(path)
+        return exporters()["markdown"].export(made, None) or "", SweepResult(made)._repr_html_()
+
+    assert "of the limit" not in "".join((shown(240), *elsewhere()))
+    keep_sheet(tmp_path, known())
+    [first, *_] = [share(rate.share) for rate in rates() if rate.share]
+    markdown, notebook = elsewhere()
+    for text in (shown(240), markdown.replace("\\", ""), notebook):
+        assert "of the limit" in text
+        assert first in text
+    assert "of the limit" in shown(200)
+    narrower = " ".join(shown(199).split())
+    assert "No room for 'of the limit': a terminal of 200 columns shows all" in narrower
+    assert first not in narrower
+    assert "'peak memory', 'trials' and 'of the limit'" in " ".join(shown(120).split())

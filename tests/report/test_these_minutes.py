@@ -41,7 +41,7 @@ MANIFEST, TRIALS = make_run(
 SUMMARY = summarise(MANIFEST, TRIALS)
 [WORK] = SUMMARY.workloads
 NETWORKED = networked([on(text) for text in RATES])
-DATA = SimpleNamespace(manifest=MANIFEST, trials=TRIALS, rank_unproved=False, path=Path())
+DATA = SimpleNamespace(manifest=MANIFEST, trials=TRIALS, rank_unproved=False, path=Path(), results=Path("nowhere"))
 OWN = re.compile(r"examples/s(?:</\w+>)? ± [\d.]+(?: |\N{NO-BREAK SPACE})%(?! in these minutes)")
 """Plus or minus behind a throughput, and nothing of when."""
 

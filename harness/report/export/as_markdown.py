@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.analysis import RunSummary, WorkloadSummary, summarise
+from harness.analysis.collectives import of_collectives
+from harness.analysis.limits import CellRate
 from harness.record.reading import Run
 from harness.report.export.base import Exporter, deliver
+from harness.report.limits import known_rates
+from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
-from harness.report.tables.table import Table
+from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
 from harness.visible import one_line, printable
 
@@ -29,21 +33,25 @@ class _Markdown:
     def export(self, run: Run, target: Path | None) -> str | None:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
+        rates = known_rates(run, summary)
         head = [f"# {escape(run.manifest.run_id)}", "", *(f"- {escape(line)}" for line in answer_lines(summary))]
-        texts = ("\n".join([*head, *_tables(summary, rows)]) + "\n" for rows in FEWER_ROWS)
+        texts = ("\n".join([*head, *_tables(summary, rates, rows)]) + "\n" for rows in FEWER_ROWS)
         text = next((text for text in texts if len(text) <= LARGEST), None)
         # hundreds of workloads: the answers alone, which are as many
         return deliver(text or "\n".join(head)[: LARGEST - 1] + "\n", target)
 
 
-def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
-    """The ranking of each workload, the rest folded."""
+def _tables(summary: RunSummary, rates: Sequence[CellRate], rows: int | None) -> Iterator[str]:
+    """The ranking of each workload, of collectives what a reader of nccl-tests knows; the rest folded."""
 
     def of(work: WorkloadSummary, table: Table) -> Table:
         return replace(table, title=f"{table.title}: {work.workload.label}") if len(summary.workloads) > 1 else table
 
+    for table in noted_once([*collective_tables(summary), latency_table(summary)]):
+        yield from _titled(table, rows, has_rest="collectives")
     for work in summary.workloads:
-        yield from _titled(ranking_table(work, summary.noise), rows)
+        if not of_collectives(work):
+            yield from _titled(ranking_table(work, summary.noise, rates=rates), rows)
         yield from _titled(of(work, unproved_table(work)), rows)
     for work in summary.workloads:
         for make in (scaling_table, ops_table):
@@ -51,8 +59,9 @@ def _tables(summary: RunSummary, rows: int | None) -> Iterator[str]:
     yield from _titled(failed_table(summary), rows)
 
 
-def table_lines(table: Table, most: int | None = None) -> list[str]:
-    """The table without its title: an empty line, heads, at most `most` rows, and its note. Nothing without rows."""
+def table_lines(table: Table, most: int | None = None, has_rest: str = "cells") -> list[str]:
+    """The table without its title: an empty line, heads, at most `most` rows, and its note. Nothing without rows.
+    `has_rest` is a format that has all rows."""
     if not table.rows:
         return []
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
@@ -60,12 +69,15 @@ def table_lines(table: Table, most: int | None = None) -> list[str]:
     lines = ["", _row([column.name for column in table.columns]), _row(rules), *rows]
     if len(rows) < len(table.rows):
         more = len(table.rows) - len(rows)
-        lines += ["", f"{more:,} more rows are left out here: `python -m harness export RUN --format cells` has them."]
+        lines += [
+            "",
+            f"{more:,} more rows are left out here: `python -m harness export RUN --format {has_rest}` has them.",
+        ]
     return [*lines, "", escape(table.note)] if table.note else lines
 
 
-def _titled(table: Table, most: int | None) -> list[str]:
-    lines = table_lines(table, most)
+def _titled(table: Table, most: int | None, has_rest: str = "cells") -> list[str]:
+    lines = table_lines(table, most, has_rest)
     return ["", f"## {escape(table.title)}", *lines] if lines else []
 
 

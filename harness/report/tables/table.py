@@ -1,6 +1,7 @@
 """A table as plain heads and rows of text: the page, the terminal and Markdown show the same one."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from harness.report.page.downloads import Download, csv_download
 from harness.report.words.names import slug
@@ -54,3 +55,9 @@ class Table:
             for number, row in enumerate(self.rows)
         ]
         return csv_download(rows, slug(self.title).lower() or "table")
+
+
+def noted_once(tables: Sequence[Table]) -> list[Table]:
+    """The same, of which what is to be noted of several stands below the last of them."""
+    last = {table.note: number for number, table in enumerate(tables)}
+    return [table if last[table.note] == number else replace(table, note="") for number, table in enumerate(tables)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.collectives import of_collectives
-from harness.analysis.limits import cell_rates
+from harness.analysis.limits import CellRate, cell_rates
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
@@ -16,9 +16,9 @@ from harness.report.limits import RATES_ROOM, rates_table, uncounted
 from harness.report.tables.collectives import FITS_ROOM, ROOM, collective_tables, latency_table, lines_words
 from harness.report.tables.engines import differing_lines, engines_table, tells_not
 from harness.report.tables.pipelines import stages_table
-from harness.report.tables.sweep import ranking_table, unproved_table
-from harness.report.tables.table import Head, Table
-from harness.report.terminal.table import in_room, table_text
+from harness.report.tables.sweep import OF_LIMIT, ranking_table, unproved_table
+from harness.report.tables.table import Head, Table, noted_once
+from harness.report.terminal.table import Rooms, in_room, table_text
 from harness.report.words.answer import answer_lines, run_sentences
 from harness.report.words.machine import busy_words, machine_words
 from harness.report.words.method import recorded_words, windows_words
@@ -34,6 +34,8 @@ from harness.visible import plural, printable
 _WIDEST = 100
 """Columns of running text; longer lines are hard to read."""
 _WITH_WINDOWS = 118
+_WITH_LIMIT = 200
+"""With the share of the limit, too, which a table of its own has below."""
 _ROOM = (
     (160, None),
     (_WITH_WINDOWS, ("#", "cell", EXAMPLES.unit, OWN_INTERVAL, OVER, IS_LIMIT, "windows")),
@@ -57,10 +59,11 @@ def run_text(
 ) -> str:
     """The whole text, in at most `width` columns; `styled` allows bold. `limits` are those of the machine."""
     text = min(width, _WIDEST)
+    rates = [] if limits is None else cell_rates(summary.cells, limits, manifest.sweep.launcher)
     parts = [
         _filled([printable(manifest.run_id), *_measured(manifest, summary)], text),
-        *(table_text(table, width, styled) for table in _tables(trials, summary, width)),
-        *(table_text(table, width, styled) for table in _limits(manifest, summary, limits, width)),
+        *(table_text(table, width, styled) for table in _tables(trials, summary, rates, width)),
+        *(table_text(table, width, styled) for table in _limits(summary, rates, width)),
         _titled("The answer", _answer(summary), text),
         _titled("What failed, and why", _failed(summary), text),
         _titled("Measured, but look twice", _twice(summary), text),
@@ -88,7 +91,7 @@ def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
     ]
 
 
-def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> list[Table]:
+def _tables(trials: Sequence[TrialRecord], summary: RunSummary, rates: Sequence[CellRate], width: int) -> list[Table]:
     """The ranking of each workload, its windows beside each cell; of collectives what a reader of nccl-tests knows."""
     series = _windows(trials)
     span = _span([value for values in series.values() for value in values])
@@ -99,7 +102,7 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
     for work in summary.workloads:
         if of_collectives(work):
             continue
-        table = ranking_table(work, summary.noise)
+        table = ranking_table(work, summary.noise, rates=rates)
         if not table.rows:
             tables += _unproved(work, width)
             continue
@@ -110,16 +113,24 @@ def _tables(trials: Sequence[TrialRecord], summary: RunSummary, width: int) -> l
             note=f"{table.note} {_windows_note(span)}" if width >= _WITH_WINDOWS else table.note,
             rows=tuple((*row, line) for row, line in zip(table.rows, blocks, strict=True)),
         )
-        rooms = [(least, names and [_head(name, work) for name in names]) for least, names in _ROOM]
-        shown = _noted(in_room(whole, rooms, width), width)
+        shown = _noted(in_room(whole, _rooms(whole, work), width), width)
         tables += [shown, *_beside(stages_table(work), width), *_unproved(work, width)]
     return tables
 
 
-def _limits(manifest: RunManifest, summary: RunSummary, limits: LimitsRecord | None, width: int) -> list[Table]:
+def _rooms(table: Table, work: WorkloadSummary) -> Rooms:
+    """`_ROOM` as this table's columns are called, with one more where some cell has a share of a limit."""
+    rooms = [(least, names and [_head(name, work) for name in names]) for least, names in _ROOM]
+    heads = [column.name for column in table.columns]
+    if OF_LIMIT not in heads:
+        return rooms
+    (least, _), *rest = rooms
+    return [(_WITH_LIMIT, None), (least, [name for name in heads if name != OF_LIMIT]), *rest]
+
+
+def _limits(summary: RunSummary, rates: Sequence[CellRate], width: int) -> list[Table]:
     """How far cells are from what the machine can do at most, all workloads in one table; nothing where nothing is
     known."""
-    rates = [] if limits is None else cell_rates(summary.cells, limits, manifest.sweep.launcher)
     if not rates:
         return []
     table = rates_table(rates)
@@ -129,9 +140,7 @@ def _limits(manifest: RunManifest, summary: RunSummary, limits: LimitsRecord | N
 
 def _collectives(tables: Sequence[Table], width: int) -> list[Table]:
     """Tables of collectives as far as there is room; what is to be noted of several stands once, below the last."""
-    chosen = [_noted(in_room(table, ROOM, width), width) for table in tables]
-    last = {table.note: number for number, table in enumerate(chosen)}
-    return [table if last[table.note] == number else replace(table, note="") for number, table in enumerate(chosen)]
+    return noted_once([_noted(in_room(table, ROOM, width), width) for table in tables])
 
 
 def _latencies(fits: Table, width: int) -> Table:

@@ -18,7 +18,10 @@ def synthetic(**changes: object) -> SimpleNamespace:
     facts = {**manifest.machine.facts, "git.revision": COMMIT, "machine.id": "abc123", "python.version": "3.11.7"}
     machine = manifest.machine.model_copy(update={"facts": facts})
     return SimpleNamespace(
-        manifest=manifest.model_copy(update={"machine": machine}), trials=trials, rank_unproved=False
+        manifest=manifest.model_copy(update={"machine": machine}),
+        trials=trials,
+        rank_unproved=False,
+        results=Path("nowhere"),
     )
 
 
