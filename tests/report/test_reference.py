@@ -71,7 +71,7 @@ DIGESTS = {
     "github-action-smaller": "48fd2553d14d6cb8",
     "json": "23048f7d77483967",
     "junit": "cfd31d24b48ada12",
-    "markdown": "0d25aabfe3d35f90",
+    "markdown": "2110af5ce71bc2a6",
     "pytest-benchmark": "c70153ba1bfe5d54",
     "windows": "eb25ef44a5f39396",
 }
