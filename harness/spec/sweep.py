@@ -24,6 +24,7 @@ from harness.spec.entry import Asked, Spelling, closed_list
 from harness.spec.pipeline import OF_PIPELINE, PIPELINE
 from harness.spec.reading import Spec, read_keys
 from harness.spec.settings import SETTINGS, Settings
+from harness.spec.work import OwnStepCell
 from harness.visible import quoted
 
 
@@ -155,6 +156,15 @@ def _of_own_step(sweep: Sweep, values: dict[str, Any], source: str) -> Sweep:
     return sweep.model_copy(update={axis: [] for axis in AXES - OF_OWN_STEP})
 
 
+def _expect_one_own_step(sweep: Sweep, source: str) -> None:
+    """UsageError where a step of the user's own is asked for at several values of what its cell does not have."""
+    for key in sorted(OF_OWN_STEP - OwnStepCell.model_fields.keys()) if sweep.step else ():
+        if len(values := sweep.asked(key)) > 1:
+            raise UsageError(
+                f"{source}: {key}: given {quoted(values)}, expected one value: a step of your own is one cell"
+            )
+
+
 def _axes_of(work: str) -> frozenset[str]:
     """The keys of a spec whose values make the cells of a kind of work that is no training."""
     of_table = (axis.kinds or (key,) for key, axis in TABLE.items() if work in axis.works)
@@ -229,6 +239,7 @@ def _whole(values: dict[str, Any], source: str) -> Sweep:
     counts = _counts(sweep)
     check_product(source, counts, "combinations", MOST_COMBINATIONS)
     check_product(source, {**counts, "trials": sweep.trials}, "trials", MOST_TRIALS)
+    _expect_one_own_step(sweep, source)
     most = sweep.max_trials if sweep.half_width else sweep.trials
     check_records(source, math.prod(counts.values()) * most, sweep.max_warmup + sweep.windows)
     return sweep

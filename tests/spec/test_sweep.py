@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from harness.errors import UsageError
-from harness.spec import Sweep, load_sweep, sweep_from
+from harness.spec import OwnStepCell, Sweep, expand, load_sweep, sweep_from
+from harness.spec.axes import OF_OWN_STEP, TABLE
 from harness.spec.faults import Faults, faults_from
 from harness.spec.reading import PATTERNS
 from harness.spec.settings import Settings
 from harness.spec.sweep import ASKED, AXES, OTHER_WORKS
 from harness.spec.values import LARGEST
 from harness.spec.work import CELL_KINDS
+from tests.spec.catalogues import CATALOGUE
 
 NAN, INFINITY = float("nan"), float("inf")
 HUNDRED, MANY = list(range(1, 101)), list(range(4, 4008, 4))
@@ -241,6 +243,18 @@ def test_more_combinations_than_anybody_measures_are_refused_before_any_is_made(
 )
 def test_the_bound_is_on_the_product_of_all_lists_that_the_work_has(values: dict[str, Any], said: str) -> None:
     assert said in error_of(**values)
+
+
+@pytest.mark.parametrize("key", sorted(OF_OWN_STEP))
+def test_a_step_of_ones_own_has_several_values_of_what_its_cell_says_alone(key: str) -> None:
+    two = {key: list(TABLE[key].tried)}
+    if key in OwnStepCell.model_fields:
+        assert len(expand(sweep_from({"step": "a.b:c", **two}), CATALOGUE).cells) == 2
+        return
+    assert error_of(step="a.b:c", **two) == (
+        f"spec: {key}: given {two[key]}, expected one value: a step of your own is one cell"
+    )
+    assert sweep_from({"step": "a.b:c", key: two[key][0]}).asked(key) == two[key][:1]
 
 
 def test_as_many_combinations_as_the_bound_are_a_sweep() -> None:
