@@ -54,7 +54,8 @@ class TrialDevices(NamedTuple):
         return any(device.platform == GPU for device in self.own)
 
     def resources(self, request: Request) -> Resources:
-        """Those of this process; of the threads what the cell asks for, and how many all devices share."""
+        """Those of this process; of the threads what the cell asks for, since JAX tells nobody how many there are, and
+        how many all devices share."""
         return Resources(
             logical_devices=[f"{device.platform}:{device.id}" for device in self.own],
             physical_devices=self.physical,

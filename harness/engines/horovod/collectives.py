@@ -10,13 +10,14 @@ import numpy as np
 import tensorflow as tf
 
 from harness.engines.horovod import group
-from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.devices.base import set_threads, threads_here
 from harness.engines.tensorflow.executed import inspect
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
-from harness.record.trial import CALL, Executed
+from harness.record.trial import CALL, Executed, Resources
 from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
+from harness.trial.same_work.trainer import of_this_process
 
 Array = np.ndarray[Any, Any]
 CALLED = "of a traced function, and the wait for Horovod's next cycle"
@@ -37,6 +38,11 @@ class HorovodSending(SameSending):
         if request.member is not None:
             group.begin(request.member, request.others_limit_s)
         self._sent = tf.Variable(tf.zeros([self.cell.elements]), trainable=False)
+
+    @property
+    def resources(self) -> Resources:
+        """Of this process, whose ops are TensorFlow's."""
+        return of_this_process(self._request, threads_here())
 
     def received(self, own: Any) -> Any:
         """What this process receives that sends `own`, [elements], traced."""

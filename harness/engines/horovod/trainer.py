@@ -20,14 +20,14 @@ from harness.engines.horovod.loops.base import Trained
 from harness.engines.horovod.loops.fit import Fit
 from harness.engines.horovod.models import built, mean_of_outputs, products
 from harness.engines.horovod.reference import KerasShares
-from harness.engines.tensorflow.devices.base import set_threads
+from harness.engines.tensorflow.devices.base import set_threads, threads_here
 from harness.engines.tensorflow.executed import inspect
 from harness.engines.tensorflow.workloads import optimizer_of
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
 from harness.record.explain import IN_ONE_CALL, WHOLE
-from harness.record.trial import Executed
+from harness.record.trial import Executed, Resources
 from harness.trial.instruments import Holds
 from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
@@ -35,7 +35,7 @@ from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.recovery import Recovering
 from harness.trial.same_work.state import State, StateOrder
-from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, refuse_what_is_tensorflows
+from harness.trial.same_work.trainer import MeanLoss, ReplicaAProcess, of_this_process, refuse_what_is_tensorflows
 
 Array = np.ndarray[Any, Any]
 UNLIKE: dict[str, str] = {"processes": "one a replica"}
@@ -92,6 +92,11 @@ class HorovodTrainer(TakenApart, Recovering, ReplicaAProcess):
     def _around(self, trained: Trained) -> HorovodLoop:
         """The loop's way; no strategy has nothing to average, so that it is one step whatever the loop is."""
         return HorovodLoop(trained) if self._cell.strategy == NONE else loops()[self._cell.loop].build(trained)
+
+    @property
+    def resources(self) -> Resources:
+        """Of this process, whose ops are TensorFlow's."""
+        return of_this_process(self._request, threads_here())
 
     @property
     def _sent(self) -> tuple[list[tuple[int, ...]], str]:

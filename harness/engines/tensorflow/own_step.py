@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.engines.tensorflow.cards import cards_in_use
-from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads
+from harness.engines.tensorflow.devices.base import let_memory_grow, set_threads, threads_here
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.memory import forget_peak, peak_device_memory_bytes
 from harness.engines.tensorflow.own_reference import (
@@ -170,11 +170,12 @@ class OwnStep(Attempt):
         """What TensorFlow shows; which of it the step uses is its own affair."""
         import tensorflow as tf
 
+        within, between = threads_here()
         return Resources(
             logical_devices=list(self._devices()),
             physical_devices=max(1, len(tf.config.list_physical_devices("GPU"))),
-            intra_op_threads=self._request.intra_op_threads,
-            inter_op_threads=self._request.inter_op_threads,
+            intra_op_threads=within,
+            inter_op_threads=between,
             gpus=cards_in_use(self._devices()),
         )
 

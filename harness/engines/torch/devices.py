@@ -59,7 +59,13 @@ class Processor:
     @property
     def resources(self) -> Resources:
         """Of this process."""
-        return of_this_process(self._request)
+        return of_this_process(self._request, self._threads)
+
+    @property
+    def _threads(self) -> tuple[int, int]:
+        """As PyTorch says, within and between ops, where they were set; 0 is its own choice."""
+        within, between = self._request.intra_op_threads, self._request.inter_op_threads
+        return within and torch.get_num_threads(), between and torch.get_num_interop_threads()
 
 
 class Card(Processor):
@@ -145,12 +151,12 @@ class Card(Processor):
     @property
     def resources(self) -> Resources:
         """The card, and how many the host has."""
-        card, request = card_at(self.device.index), self._request
+        card, (within, between) = card_at(self.device.index), self._threads
         return Resources(
             logical_devices=[str(self.device)],
             physical_devices=self._count,
-            intra_op_threads=request.intra_op_threads,
-            inter_op_threads=request.inter_op_threads,
+            intra_op_threads=within,
+            inter_op_threads=between,
             gpus=[] if card is None else [card],
         )
 

@@ -255,15 +255,17 @@ class ReplicaAProcess(SameWorkTrainer):
         return evidence
 
 
-def of_this_process(request: Request) -> Resources:
-    """The processor, and the threads that a process that is one replica computes with."""
+def of_this_process(request: Request, threads: tuple[int, int] | None = None) -> Resources:
+    """The processor, and the threads that a process that is one replica has within and between ops; None is as many
+    as asked for, where nobody can tell."""
+    within, between = threads or (request.intra_op_threads, request.inter_op_threads)
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
     return Resources(
         logical_devices=[f"cpu:{0 if request.member is None else request.member.index}"],
         physical_devices=physical,
         shared=request.cell.shape.workers > physical,
-        intra_op_threads=request.intra_op_threads,
-        inter_op_threads=request.inter_op_threads,
+        intra_op_threads=within,
+        inter_op_threads=between,
     )
 
 

@@ -6,10 +6,12 @@ gate's arithmetic, memory, names. Only in a trial's own process, which ends with
 
 from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 from harness.engines.torch.engine import Torch
 from harness.protocol.engine import Trainer
 from harness.protocol.messages import Request
+from harness.record.trial import Resources
 
 CARDS, PEAK_BYTES = 2, 1000
 
@@ -30,12 +32,15 @@ def lend() -> None:
 
     class Lent(devices.Card):
         joins: Mapping[str, Any] = {"backend": "cpu:gloo,cuda:gloo"}
-        resources = None  # type: ignore[assignment]
 
         def __init__(self, request: Request) -> None:
             super().__init__(request)
-            self.resources = devices.Card.resources.fget(self)  # type: ignore[attr-defined]
-            self.device = torch.device("cpu")
+            self._lent, self.device = self.device, torch.device("cpu")
+
+        @property
+        def resources(self) -> Resources:
+            with mock.patch.object(self, "device", self._lent):
+                return super().resources
 
         def put(self, what: Any) -> Any:
             return what

@@ -212,6 +212,16 @@ def on_the_processor_nothing_is_told_that_was_not_before() -> None:
 
 
 @case
+def a_record_has_the_threads_that_pytorch_has_where_some_were_asked_for() -> None:
+    """Nobody sets them here."""
+    for kind in ("virtual-cpu", "gpu"):
+        of, has = request(device=kind), torch.get_num_threads()
+        asked = of.model_copy(update={"intra_op_threads": has + 1})
+        with cards(1):
+            assert [place_of(each).resources.intra_op_threads for each in (of, asked)] == [0, has]
+
+
+@case
 def float32_is_tf32_where_the_card_has_it_and_a_layer_is_computed_in_it() -> None:
     plain, convolves = nn.Linear(1, 1), nn.Sequential(nn.Conv2d(1, 1, 1), nn.Linear(1, 1))
 

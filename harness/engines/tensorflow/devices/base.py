@@ -33,14 +33,16 @@ class Devices:
     """Where the single-device reference runs; empty is the first replica's device."""
 
     def resources(self, request: "Request", of_this_process: bool = True) -> Resources:
-        """What a trial ran on: the devices, and the sizes of the thread pools. The cards are only known of devices of
-        this process."""
+        """What a trial ran on: the devices, and the sizes of the thread pools. Of devices of other processes the cards
+        are not known, and the pools are as asked for."""
+        asked = (request.intra_op_threads, request.inter_op_threads)
+        within, between = threads_here() if of_this_process else asked
         return Resources(
             logical_devices=list(self.names),
             physical_devices=self.physical,
             shared=self.shared,
-            intra_op_threads=request.intra_op_threads,
-            inter_op_threads=request.inter_op_threads,
+            intra_op_threads=within,
+            inter_op_threads=between,
             gpus=cards_in_use(self.names) if of_this_process else [],
         )
 
@@ -90,6 +92,14 @@ def set_threads(request: "Request") -> None:
 
     tf.config.threading.set_intra_op_parallelism_threads(request.intra_op_threads)
     tf.config.threading.set_inter_op_parallelism_threads(request.inter_op_threads)
+
+
+def threads_here() -> tuple[int, int]:
+    """The sizes of this process's pools within and between ops, as TensorFlow says; 0 is its own choice."""
+    import tensorflow as tf
+
+    pools = tf.config.threading
+    return pools.get_intra_op_parallelism_threads(), pools.get_inter_op_parallelism_threads()
 
 
 def let_memory_grow(gpus: Sequence[Any] | None = None) -> None:
