@@ -178,27 +178,32 @@ def test_an_axis_that_labels_leave_out_is_told_on_the_page_and_in_histories_with
 
 
 def with_curve(cell: TrainingCell) -> list[TrainingCell]:
-    """`cell`, its base case, and a curve over that: the same on one and two replicas."""
+    """`cell`, its base cases, on one device and on the whole machine, and a curve over that: the same on one and two
+    replicas."""
     base = training_base_of(cell)
     more = 1 if base.batch_scope == "global" else 2
     one = base.model_copy(update={"strategy": "mirrored"})
     two = one.model_copy(update={"replicas": 2, SIZE: more * base.batch_size})
-    return [cell, base, one, two]
+    return [cell, base, base.model_copy(update={"intra_op_threads": 2}), one, two]
 
 
 @every_axis
-def test_a_panel_of_curves_has_its_points_apart_and_the_ideal_line_of_their_own_base_case(key: str) -> None:
+def test_a_panel_of_curves_has_its_points_apart_and_the_lines_of_their_own_base_cases(key: str) -> None:
     cells = dict.fromkeys(of for cell in pair_of(key) for of in with_curve(cell))
     summary = summarise(*make_run(list(cells), faults=False))
     rates = {c.cell_id: c.measured.throughput.value for c in summary.cells if c.measured}
+    on_all_cores = [c.cell_id for c in summary.cells if c.trials.all_cores > 1]
     figures = [figure for work in summary.workloads if (figure := throughput_figure(work, "f"))]
     assert len(figures) == len(summary.workloads)
     for figure in figures:
         assert len({(row["panel"], row["curve"], row["replicas"]) for row in figure.data}) == len(figure.data)
         for row in figure.data:
             [cell] = [cell for cell in cells if cell.cell_id == row["cell_id"]]
-            ideal = cell.devices_in_sync * rates[training_base_of(cell).cell_id]
-            assert row["ideal"] == pytest.approx(ideal)
+            base = training_base_of(cell)
+            assert row["ideal"] == pytest.approx(cell.devices_in_sync * rates[base.cell_id])
+            at = {"batch_size": base.batch_size, SIZE: base.batch_size, "intra_op_threads": base.intra_op_threads}
+            whole = [rates[c] for c in on_all_cores if summary.by_id[c].trials.cell.model_copy(update=at) == base]
+            assert row["whole_machine"] == (pytest.approx(max(whole), rel=1e-6) if whole else None)
 
 
 def on_twice_the_replicas(cell: TrainingCell) -> TrainingCell:

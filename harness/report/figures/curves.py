@@ -30,7 +30,7 @@ from harness.report.words.text import described, listed, share_of, shortened, si
 from harness.spec.axes import TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.cell import TrainingCell
-from harness.spec.grouping import SIZE, family, lies_in_family_on_curve, own_curve
+from harness.spec.grouping import SIZE, THREADS, apart, family, lies_in_family_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
 from harness.spec.work import quantity_of
 
@@ -51,7 +51,7 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if any(panel.bound for panel in panels):
         how += " Dotted: the bound, min(n, processors) × the base."
     title = f"{scaling_word(summary)}: throughput against replicas"
-    whole = _whole_machine(summary, panels)
+    whole = _whole_machine(summary, panels[:MOST_PANELS])
     found = f"{_over_the_better_base(summary) if whole else ''}{_found_fastest(summary)} {whole}"
     return _draw(summary, panels, name, title, f"{found}{how}")
 
@@ -149,12 +149,11 @@ def _panels(
 
 
 def _whole_of(summary: WorkloadSummary, base: TrainingCell) -> Point | None:
-    """The best that no strategy on the whole machine does, at any batch size, in the engine, precision and so on of
-    `base`."""
+    """The best that no strategy on the whole machine does, at any batch size, in all else as `base`."""
+    few = {*THREADS, "batch_size", SIZE}
+    alike = apart(base, few)
     for cell in summary.ranking:
-        of = cell.trials.cell
-        alike = all(of.get(key) == base.get(key) for key in (*TOLD, "engine"))
-        if cell.measured and cell.trials.all_cores > 1 and alike:
+        if cell.measured and cell.trials.all_cores > 1 and apart(cell.trials.cell, few) == alike:
             return Point(1, cell.measured.throughput, cell.cell_id)
     return None
 
