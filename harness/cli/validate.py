@@ -8,8 +8,9 @@ from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
-from harness.spec.axes import NO_STRATEGY, OF_OWN_STEP, USUAL_STRATEGY
-from harness.spec.sweep import AXES, OF_OTHER_WORK, OF_SWEEPS, sweep_from
+from harness.spec.axes import NO_STRATEGY, TABLE, USUAL_STRATEGY
+from harness.spec.bases import BASE
+from harness.spec.sweep import OF_OTHER_WORK, OF_SWEEPS, sweep_from
 from harness.spec.text import value_from
 from harness.visible import json_text
 
@@ -22,6 +23,8 @@ EXAMPLES = "Example: harness validate --quick"
 
 NOT_TAKEN = ("name", *OF_OTHER_WORK, *OF_SWEEPS)
 """Keys of a spec that have no meaning here."""
+DISTRIBUTING = frozenset(name for key in BASE for name in TABLE[key].kinds or (key,))
+"""Keys of a spec that say how a training is distributed: with one of them the cells are the spec's own."""
 BATCH_SIZE = [32]
 """Smaller steps are noisier: of 8 examples each a pair of windows scattered by 15 %, of 32 by 8 % (one replica)."""
 MOST_ROUNDS = 1000
@@ -78,7 +81,7 @@ def _settings(flags: dict[str, str], given: dict[str, Any]) -> "ValidateSettings
         raise UsageError(
             f"engine: given {lacking[0]!r}, expected {' or '.join(able)}: what validate plants is in its programs"
         )
-    if AXES & flags.keys() - {"batch_size", "data", "model", *OF_OWN_STEP}:
+    if DISTRIBUTING & flags.keys():
         matrix = asked_matrix(sweep_from(values, VERB))
         cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     else:  # one replica and two, as the goals are stated

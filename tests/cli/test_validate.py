@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.validate import DISTRIBUTING
 from harness.record import Run
 from harness.record.validation import Rate, Rule, ValidationRecord, find_validation, load_validation, write_validation
 from harness.run.kinds.validate import FULL_ROUNDS, QUICK_ROUNDS, ValidateSettings
+from harness.spec.axes import TABLE
+from harness.spec.sweep import AXES, OF_OTHER_WORK
+from harness.spec.text import text_of
 from tests.comparisons import FACTS, stored, sweep_run
 from tests.synthetic import make_cell
 from tests.validations import RUN_ID, Arm, Round, slow, validation_run
@@ -143,7 +147,22 @@ def test_other_models_batch_sizes_and_data_keep_the_two_cells(harness: Harness, 
     assert settings.ab.max_blocks == 9
 
 
-def test_any_other_axis_names_the_cells_and_no_base_case_is_added(harness: Harness, validator: Validator) -> None:
+@pytest.mark.parametrize("key", sorted(AXES - DISTRIBUTING - {*OF_OTHER_WORK} - {"engine"}))
+def test_what_does_not_say_how_a_training_is_distributed_keeps_the_two_cells(
+    harness: Harness, validator: Validator, key: str
+) -> None:
+    with_it = {of: value for of, value in TABLE[key].tried_with.items() if of not in DISTRIBUTING}
+    asked = {**with_it, key: TABLE[key].tried[1]}
+    flags = [word for of, value in asked.items() for word in (f"--{of.replace('_', '-')}", text_of(of, value))]
+    assert harness("validate", *flags)[0] == 0
+    [settings] = validator.asked
+    assert [(cell.strategy, cell.replicas) for cell in settings.cells] == [("none", 1), ("mirrored", 2)]
+    assert {str(getattr(cell, key)) for cell in settings.cells} == {str(TABLE[key].tried[1])}
+
+
+def test_any_axis_of_distributing_names_the_cells_and_no_base_case_is_added(
+    harness: Harness, validator: Validator
+) -> None:
     harness("validate", "--strategy", "mirrored", "--replicas", "2,3", "--delta", "2%", "--epsilon", "4%")
     [settings] = validator.asked
     assert [(cell.strategy, cell.replicas) for cell in settings.cells] == [("mirrored", 2), ("mirrored", 3)]
