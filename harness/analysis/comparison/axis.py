@@ -8,6 +8,7 @@ from harness.record import RunManifest
 from harness.spec.axes import TABLE
 from harness.spec.grouping import SIZE, apart
 from harness.spec.network import NONE
+from harness.spec.sweep import OWN_OF_WORK
 from harness.spec.work import Cell, must_be_of_one_quantity
 
 CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
@@ -36,6 +37,8 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
     two kinds of `packing`; each compares cells of its own kind.
     """
     axis = axis.replace("-", "_")
+    if axis in OWN_OF_WORK:
+        raise _other_work(manifest, cells, axis)
     if axis not in AXIS_NAMES:
         raise not_one_of("--along", axis, AXIS_NAMES)
     values = _values(manifest, cells, axis)
@@ -57,6 +60,14 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
         must_be_of_one_quantity("--along", pair)
     alone = tuple(cell for cell in others if _rest(cell, axis) not in partners)
     return Along(axis, chosen, values, tuple(pairs), alone)
+
+
+def _other_work(manifest: RunManifest, cells: Sequence[Cell], key: str) -> UsageError:
+    """The error for a key that says which work is done, such as a collective's size."""
+    differ = [axis for axis in AXIS_NAMES if len(_values(manifest, cells, axis)) > 1]
+    expected = f"expected an axis along which its cells differ: {', '.join(differ)}"
+    there = expected if differ else "this run's cells differ in no axis"
+    return UsageError(f"--along: another {key} is other work, and not the same in another way; {there}")
 
 
 def value_of(cell: Cell, axis: str) -> str | None:

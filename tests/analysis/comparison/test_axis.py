@@ -9,7 +9,7 @@ from harness.analysis.comparison import compare_along
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
 from harness.record.manifest import PlanRecord
-from harness.spec.sweep import Sweep
+from harness.spec.sweep import OWN_OF_WORK, Sweep
 from tests.comparisons import sweep_run
 from tests.networks import as_the_ring_costs, on
 from tests.synthetic import make_cell, true_step_time
@@ -50,6 +50,17 @@ def test_an_axis_that_is_unknown_or_has_one_value_is_bad_usage() -> None:
         compare_along(run, "model", MARGINS)
     with pytest.raises(UsageError, match="no cell at another strategy equals one at strategy none"):
         compare_along(run, "strategy", MARGINS)
+
+
+@pytest.mark.parametrize("key", OWN_OF_WORK)
+def test_a_key_that_says_which_work_is_done_is_answered_with_what_the_cells_can_be_compared_along(key: str) -> None:
+    for cells, said in (
+        (OPS, "expected an axis along which its cells differ: strategy, replicas, cross_device_op"),
+        (OPS[:1], "this run's cells differ in no axis"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            compare_along(sweep_run("run-a", cells), key, MARGINS)
+        assert str(caught.value) == f"--along: another {key} is other work, and not the same in another way; {said}"
 
 
 def test_along_replicas_and_batch_size_the_global_batch_follows() -> None:
