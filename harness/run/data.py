@@ -27,6 +27,14 @@ def preparation(request: Request) -> Request:
     return request.model_copy(update={"task": "prepare", "plant": None})
 
 
+def preparation_limit_s(request: Request) -> float:
+    """How long making the data of `request` ready may take. The user's own that no file is written of are imported and
+    no more, which takes no longer than in a trial."""
+    timeout_s = 2 * request.others_limit_s
+    only_imported = is_own_code(request.cell.data_set or "") and request.cell.data_files is None
+    return timeout_s if only_imported else max(timeout_s, PREPARE_LIMIT_S)
+
+
 def unavailable(request: Request, reason: str | None, host: str | None = None) -> str:
     """Why what wants the data of `request` cannot run, in one line, whoever says it."""
     where = "" if host is None else f" on {host}"

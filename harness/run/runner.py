@@ -19,7 +19,7 @@ from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.record.manifest import DeviceRecord, Machine, RunManifest
 from harness.record.reading import MANIFEST_NAME, load_manifest
 from harness.record.store import RunStore, new_run_id
-from harness.run.data import PREPARE_LIMIT_S, DataKey, data_key, may_refuse_data, preparation
+from harness.run.data import DataKey, data_key, may_refuse_data, preparation, preparation_limit_s
 from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
@@ -168,9 +168,8 @@ def _prepare(run: LiveRun[_Listener], arms: Sequence[Arm]) -> None:
 
 def _begun(run: LiveRun[_Listener], arm: Arm) -> LiveTrial:
     """The process that makes an arm's data ready."""
-    limit_s = max(arm.timeout_s, PREPARE_LIMIT_S)
     request, run_id = preparation(arm.request), run.store.manifest.run_id
-    task = single("prepare", arm.zygote, request, limit_s, run.interrupts, run_id)
+    task = single("prepare", arm.zygote, request, preparation_limit_s(request), run.interrupts, run_id)
     task.start()
     return task
 

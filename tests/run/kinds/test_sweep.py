@@ -245,6 +245,18 @@ def test_cells_whose_data_cannot_be_prepared_are_unsupported_and_no_trial_is_sta
     assert (listening.done, listening.total) == (5, 5)
 
 
+def test_data_whose_module_hangs_hold_the_sweep_no_longer_than_a_trial_may(tmp_path: Path) -> None:
+    def plays(request: Request) -> Play:
+        return Play(happens=Actor.hang) if request.task != "trial" else Play()
+
+    own = cell(data="my.data:examples")
+    [record] = Bench(tmp_path, [own], plays, sweep={"timeout": 0.3}).start().trials
+    assert (record.status, record.reason) == (
+        "unsupported",
+        "data 'my.data:examples' is not available: no sign of life within 0.3 s during start",
+    )
+
+
 def test_data_are_prepared_once_for_each_data_set_before_any_trial(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [*CELLS, cell(data="synthetic")], sweep={"trials": 2})
     bench.start()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TextIO
 
 from harness.protocol.messages import LauncherOptions, Request
-from harness.run.data import PREPARE_LIMIT_S, data_key, may_refuse_data, preparation, unavailable
+from harness.run.data import data_key, may_refuse_data, preparation, preparation_limit_s, unavailable
 from harness.run.launchers.agents.assignment import hosts_needed
 from harness.run.launchers.agents.handshake import LEAST_TOKEN, new_token
 from harness.run.launchers.agents.identity import equipment_of, unequal
@@ -150,7 +150,7 @@ class Session:
                 stack.callback(_kill, tasks)  # before any of them is waited for
                 begun = time.monotonic()
                 for agent, task in zip(some, tasks, strict=True):
-                    reason = task.result_of_task(begun, PREPARE_LIMIT_S, check)
+                    reason = task.result_of_task(begun, preparation_limit_s(request), check)
                     if reason is not None:
                         raise CannotPlace(unavailable(request, reason, agent.name))
                     agent.prepared.add(key)

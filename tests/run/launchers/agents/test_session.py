@@ -237,6 +237,8 @@ class Preparing:
     def __init__(self, name: str, machine: str, diary: list[str], reason: str | None = None) -> None:
         self.name, self.machine, self.diary, self.reason = name, machine, diary, reason
         self.prepared: set[object] = set()
+        self.limits_s: list[float] = []
+        """In which it was to be through."""
 
     @contextlib.contextmanager
     def at_task(self, request: Request) -> Iterator[Any]:
@@ -248,15 +250,25 @@ class Preparing:
 
     def result(self, begun: float, limit_s: float, check: Any) -> str | None:
         self.diary.append(f"hear {self.name}")
+        self.limits_s.append(limit_s)
         return self.reason
 
     def signal(self, number: int) -> None:
         self.diary.append(f"{signal.Signals(number).name} {self.name}")
 
 
-def prepared(session: Session, *agents: Preparing) -> None:
-    request = Request(cell=cell(), seed=0, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+def prepared(session: Session, *agents: Preparing, **change: object) -> None:
+    request = Request(cell=cell(**change), seed=0, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
     session.prepare(agents, request, lambda: None)  # type: ignore[arg-type]
+
+
+def test_what_may_be_downloaded_or_written_gets_an_hour_and_a_module_that_is_only_imported_a_trials_limit(
+    session: Session,
+) -> None:
+    agent = Preparing("a", "a", [])
+    for change in ({}, {"data": "my.data:examples", "shards": 2}, {"data": "my.data:examples"}):
+        prepared(session, agent, **change)
+    assert agent.limits_s == [3600, 3600, 60]
 
 
 def test_hosts_of_their_own_make_data_ready_side_by_side_once_the_first_has_in_case_they_share_a_disk(
