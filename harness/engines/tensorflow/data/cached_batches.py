@@ -49,7 +49,14 @@ def cached_batches(
     import tensorflow as tf
 
     structure = source.examples(data_dir).element_spec
-    return [tf.nest.pack_sequence_as(structure, batch) for batch in batches]
+    types = [spec.dtype.as_numpy_dtype for spec in tf.nest.flatten(structure)]
+    typed = [[_of_type(array, kind) for array, kind in zip(batch, types, strict=True)] for batch in batches]
+    return [tf.nest.pack_sequence_as(structure, batch) for batch in typed]
+
+
+def _of_type(array: "np.ndarray[Any, Any]", kind: Any) -> "np.ndarray[Any, Any]":
+    """The same; bare bytes, as which NumPy's files keep bfloat16, are numbers again."""
+    return array.view(kind) if array.dtype.kind == "V" else array
 
 
 def _flat(batch: Batch) -> "list[np.ndarray[Any, Any]]":

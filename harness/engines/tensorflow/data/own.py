@@ -249,6 +249,7 @@ def fault_of_type(spec: Any) -> str | None:
     """Why no model takes tensors of this type; None where one may."""
     import tensorflow as tf
 
-    if not (spec.dtype.is_integer or spec.dtype.is_bool or spec.dtype in (tf.float16, tf.float32, tf.float64)):
+    floats = (tf.bfloat16, tf.float16, tf.float32, tf.float64)
+    if not (spec.dtype.is_integer or spec.dtype.is_bool or spec.dtype in floats):
         return f"of {spec.dtype.name}, expected numbers (words as integer tokens)"
     return None

@@ -73,6 +73,9 @@ MODULE = """
     def named():
         return from_slices(({"left": X, "right": X[:, 0] / 7}, (Y, X)))
 
+    def in_bfloat16():
+        return from_slices(({"left": X, "right": tf.cast(X[:, 0] / 7, tf.bfloat16)}, (tf.cast(Y, tf.bfloat16), X)))
+
     def nothing_given():
         return tokens().map(lambda x, y: ((), y))
 
@@ -224,19 +227,20 @@ def test_several_inputs_and_targets_stay_together_and_come_each_once(mine: Any) 
             np.testing.assert_array_equal(got[order], given)
 
 
-def test_the_gate_gets_several_inputs_and_targets_in_their_structure_and_the_next_trial_the_same_from_the_cache(
-    mine: Any, tmp_path: Path
+@pytest.mark.parametrize("name", ["named", "in_bfloat16"])
+def test_the_gate_gets_several_inputs_and_targets_as_they_are_and_the_next_trial_the_same_from_the_cache(
+    mine: Any, tmp_path: Path, name: str
 ) -> None:
-    only = SimpleNamespace(data="own_examples:named", global_batch_size=4)
+    only = SimpleNamespace(data=f"own_examples:{name}", global_batch_size=4)
     request: Any = SimpleNamespace(training=only, data_dir="", scratch=str(tmp_path))
-    source = load_source("own_examples:named")
+    source = load_source(f"own_examples:{name}")
+    wanted = list(itertools.islice(getattr(mine, name)().batch(4).as_numpy_iterator(), 2))
     for _ in range(2):
-        first, second = cached_batches(request, "batches", source, SEVERAL, 0, 2, None)
-        for (x, (y, again)), part in ((first, slice(0, 4)), (second, slice(4, 8))):
-            np.testing.assert_array_equal(x["left"], mine.X[part])
-            np.testing.assert_array_equal(x["right"], mine.X[part, 0] / 7)
-            np.testing.assert_array_equal(y, mine.Y[part])
-            np.testing.assert_array_equal(again, mine.X[part])
+        batches = cached_batches(request, "batches", source, SEVERAL, 0, 2, None)
+        for (x, (y, again)), (given, targets) in zip(batches, wanted, strict=True):
+            for got, one in zip((x["left"], x["right"], y, again), (*given.values(), *targets), strict=True):
+                assert got.dtype == one.dtype
+                np.testing.assert_array_equal(got, one)
 
 
 def test_inputs_of_varying_length_get_zeros_behind_them_up_to_what_the_model_takes(mine: Any) -> None:
