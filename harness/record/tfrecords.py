@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, SerializerFunctionWrapHandler, Tag, model_serializer, model_validator
 
-from harness.record.model import RecordModel
+from harness.record.model import RecordModel, without_empty
 from harness.spec.values import FileCompression, Positive, Whole
 
 FEATURES = "features.json"
@@ -31,6 +31,12 @@ class Feature(RecordModel):
     """Of the tensor; None is a height or width that differs from image to image, or the first size of an `own` input
     that differs from example to example."""
     dtype: NumberType = "uint8"
+    most: Whole = 0
+    """Of an input whose first size is None: what is behind so many is cut off where it is read; 0 cuts nothing."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_cuts_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(write(self), "most")
 
     @model_validator(mode="before")
     @classmethod
@@ -46,6 +52,8 @@ class Feature(RecordModel):
                 raise ValueError("an image is uint8 of the shape [height, width, channels], of 1, 3 or 4 channels")
         elif None in self.shape[1:]:
             raise ValueError(f"only the first size of the shape of '{self.feature}' may be null, as it is no image")
+        if self.most and (self.encoding == "image" or self.shape[:1] != [None]):
+            raise ValueError(f"most cuts a first size that is null and no image's: that of '{self.feature}' is another")
         return self
 
 

@@ -188,7 +188,8 @@ def _padded(value: Any, shape: tuple[int, ...], place: str) -> Any:
     dense = value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
     has = tf.shape(dense)
     name = f"input {place}".rstrip()  # in no quotes, which TensorFlow would escape
-    told = f"the {name}, of which the model takes at most {shape} (cut it in the data), is:"
+    cut = "cut it in the data, or by most in a features.json"
+    told = f"the {name}, of which the model takes at most {shape} ({cut}), is:"
     with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(has <= shape), [told, has])]):
         missing = tf.stack([tf.zeros_like(has), shape - has], axis=1)
     return tf.ensure_shape(tf.pad(dense, missing), shape)

@@ -171,10 +171,12 @@ def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
     if of.encoding == "image":
         return tf.ensure_shape(tf.io.decode_image(value, channels=of.shape[2], expand_animations=False), of.shape)
     kind = tf.dtypes.as_dtype(of.dtype)
-    if of.encoding != "raw":
-        return tf.cast(value, kind)
-    sizes = [-1 if size is None else size for size in of.shape]
-    return tf.ensure_shape(tf.reshape(tf.io.decode_raw(value, kind), sizes), of.shape)
+    if of.encoding == "raw":
+        sizes = [-1 if size is None else size for size in of.shape]
+        unpacked = tf.ensure_shape(tf.reshape(tf.io.decode_raw(value, kind), sizes), of.shape)
+    else:
+        unpacked = tf.cast(value, kind)
+    return unpacked[: of.most] if of.most else unpacked
 
 
 def _made(of: Feature | dict[str, Feature], example: "dict[str, tf.Tensor]") -> Any:

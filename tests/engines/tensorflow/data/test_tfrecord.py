@@ -210,12 +210,24 @@ def test_one_input_of_varying_length_is_for_a_model_of_ones_own(made: Made, tmp_
     assert (source.gives, data_gives(source.name)) == ("own", "own")
     [(x, _)] = gate_batches(source, tmp_path, (3,), 4, 8, 1)
     assert (x.dtype.name, x[3].tolist(), x[5].tolist()) == ("int32", [3, 3, 3], [5, 0, 0])
-    with pytest.raises(UsageError, match=r"takes at most \(2,\) \(cut it in the data\), is: 3; expected examples as "):
+    told = r"takes at most \(2,\) \(cut it in the data, or by most in a features.json\), is: 3; expected examples as "
+    with pytest.raises(UsageError, match=told):
         gate_batches(source, tmp_path, (2,), 4, 8, 1)
     with pytest.raises(UsageError, match=r"gives inputs of the shape \(None,\) and the model takes \(3, 2\), expected"):
         gate_batches(source, tmp_path, (3, 2), 4, 8, 1)
     with pytest.raises(UsageError, match="expected a model of your own for them"):
         workload_for("lstm", source, tmp_path)
+
+
+def test_an_input_of_varying_length_is_cut_where_its_description_says_so(made: Made, tmp_path: Path) -> None:
+    cut = {"words": {**WORDS, "most": 2}, "boxes": {**BOXES, "most": 1}, "bytes": {**BYTES, "most": 2}}
+    source = made({"input": cut, "target": LABEL})
+    lengths = [[len(of) for of in x.values()] for x, _ in source.examples(tmp_path)]  # which `prepare` writes, too
+    assert lengths[:4] == [[0, 0, 0], [1, 1, 1], [2, 1, 2], [2, 1, 2]]
+    [(x, y)] = gate_batches(source, tmp_path, {"words": (2,), "boxes": (3, 2), "bytes": (2,)}, 0, 8, 1)
+    assert (x["words"][:4].tolist(), y[3]) == ([[0, 0], [1, 0], [2, 2], [3, 3]], 3)
+    np.testing.assert_array_equal(x["bytes"], x["words"])
+    np.testing.assert_array_equal(x["boxes"][3], [[3, 3], [0, 0], [0, 0]])
 
 
 def test_a_feature_of_varying_length_that_no_example_has_is_told_before_it_is_read_as_empty(
@@ -308,6 +320,8 @@ def test_features_that_do_not_fit_are_told_in_one_line(
             "input: .* first size .* of 'words' may be null",
         ),
         (json.dumps({**ROWS, "input": {"a": {**WORDS, "shape": [None, None]}}}), "input.a: .* only the first size of "),
+        (json.dumps({**ROWS, "input": {**ROWS["input"], "most": 2}}), "input: .* most cuts a first size that is nul"),
+        (json.dumps({**IMAGES, "input": {**IMAGES["input"], "most": 2}}), "no image's: that of 'image' is another"),
         (json.dumps({"input": WORDS, "vocabulary": 9}), "target is missing.* only text of one length has none"),
         (
             json.dumps({**TOKENS, "input": WORDS, "kind": "text"}),
