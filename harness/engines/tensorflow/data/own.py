@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 class OwnSource(Source):
     """Each part of an example is a tensor of numbers, of a fixed shape, or a dict or tuple of such, and reaches the
-    model as it is. An input may be ragged or of varying size, too: it is made as large as the model takes it."""
+    model as it is. An input may be ragged or of varying size, too: it is made as large as the model takes it. One that
+    is sparse is made dense."""
 
     gives = "own"
     expected: ClassVar[str] = "expected a tf.data.Dataset of (input, target), one example each"
@@ -79,7 +80,7 @@ class OwnSource(Source):
 
     def _called(self) -> "tf.data.Dataset":
         """Examples, anew."""
-        return in_pairs(self._returned(fault_of_part))
+        return _with_dense_inputs(in_pairs(self._returned(fault_of_part)))
 
     def _returned(self, fault_of_part: Callable[[Any, bool], str | None], *given: Any) -> "tf.data.Dataset":
         """What the function returns; UsageError where it raises, or returns what no step could be taken on.
@@ -150,6 +151,26 @@ def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":
         return x, Weighted(y, weights if len(parts) > 1 else parts[0])
 
     return made.map(paired) if len(made.element_spec) == len(PARTS) else made
+
+
+def _with_dense_inputs(examples: "tf.data.Dataset") -> "tf.data.Dataset":
+    """`examples` whose sparse inputs are dense; the same where none is sparse."""
+    import keras
+    import tensorflow as tf
+
+    specs = by_place(examples.element_spec[0])
+    if not any(isinstance(spec, tf.SparseTensorSpec) for spec in specs.values()):
+        return examples
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def dense_inputs(x: Any, y: Any) -> Any:
+        made = [
+            tf.ensure_shape(tf.sparse.to_dense(part), specs[place].shape) if isinstance(part, tf.SparseTensor) else part
+            for place, part in by_place(x).items()
+        ]
+        return keras.tree.pack_sequence_as(x, made), y
+
+    return examples.map(dense_inputs)
 
 
 def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
@@ -231,8 +252,10 @@ def fault_of_part(spec: Any, may_vary: bool) -> str | None:
     """What is wrong with a part of an example, which of inputs may be of varying size; None where nothing is."""
     import tensorflow as tf
 
-    if not isinstance(spec, tf.TensorSpec | tf.RaggedTensorSpec):
-        return f"in a {type(spec).__name__}, expected dense tensors, ragged ones, or dicts and tuples of these"
+    if not isinstance(spec, tf.TensorSpec | tf.RaggedTensorSpec | tf.SparseTensorSpec):
+        return f"in a {type(spec).__name__}, expected dense, ragged or sparse tensors, or dicts and tuples of these"
+    if isinstance(spec, tf.SparseTensorSpec) and not may_vary:
+        return "that are sparse, expected dense ones: tf.sparse.to_dense makes them so"
     if isinstance(spec, tf.RaggedTensorSpec) and not may_vary:
         return (
             "that are ragged, and padding would count in the loss: to_tensor(shape=...) makes them dense, and weights "

@@ -82,6 +82,12 @@ MODULE = """
     def sparse():
         return tokens().map(lambda x, y: ({"row": tf.sparse.from_dense(x), "whole": x}, y))
 
+    def sparse_targets():
+        return tokens().map(lambda x, y: (x, tf.sparse.from_dense(x)))
+
+    def optional():
+        return tokens().map(lambda x, y: (tf.experimental.Optional.from_value(x), y))
+
     def batched():
         return tokens().batch(4)
 
@@ -255,6 +261,15 @@ def test_inputs_of_varying_length_get_zeros_behind_them_up_to_what_the_model_tak
     assert (twice.shape, twice[5].tolist()) == ((mine.COUNT, 2, 4), [[5, 0, 0, 0], [5, 5, 0, 0]])
 
 
+def test_sparse_inputs_are_dense_wherever_examples_are_read(tf: Any, mine: Any) -> None:
+    source, shape = load_source("own_examples:sparse"), {"row": (3,), "whole": (3,)}
+    assert source.info(Path()) == DataInfo(shape, 0, mine.COUNT)
+    assert {type(spec) for spec in tf.nest.flatten(source.examples(Path()).element_spec)} == {tf.TensorSpec}
+    for x, _ in (*gate_batches(source, Path(), shape, 5, 4, 2), *batches_of("sparse", 4, 2, shape)):
+        assert x["row"].dtype == np.int64
+        np.testing.assert_array_equal(x["row"], x["whole"])
+
+
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
@@ -288,10 +303,8 @@ WEIGHTS_EXPECTED = "expected one number an example, or one for each place of its
         ("weighted_twice", rf"gives weights of the shape \(\), \(\), {WEIGHTS_EXPECTED}$"),
         ("named", r"inputs of the shape \{'left': \(3,\), 'right': \(\)\} and the model takes \(3,\), expected"),
         ("nothing_given", r"gives no inputs, expected a tf\.data\.Dataset of \(input, target\)"),
-        (
-            "sparse",
-            r"gives inputs 'row' in a SparseTensorSpec, expected dense tensors, ragged ones, or dicts and tuples",
-        ),
+        ("optional", r"gives inputs in a OptionalSpec, expected dense, ragged or sparse tensors, or dicts and tuples"),
+        ("sparse_targets", r"gives targets that are sparse, expected dense ones: tf\.sparse\.to_dense makes them so$"),
         ("twice_ragged", r"gives inputs of the shape \(None, None\) and the model takes \(3,\), expected"),
         ("ragged_targets", r"gives targets that are ragged, and padding would count in the loss: to_tensor\(shape="),
         ("batched", r"gives targets of the shape \(None,\), expected a known one .* batch\(\) is the harness's$"),
