@@ -22,6 +22,7 @@ EACH_BY_ITSELF = {"packing": "bytes_per_pack=1"}
     [
         ("model", MIRRORED),
         ("model", WORKERS),
+        ("model_with_its_own_step", {**MIRRORED, "replicas": 3, "global_batch_size": 48}),
         ("model_of_two_types", ALONE),
         ("model_of_two_types", {**MIRRORED, **EACH_BY_ITSELF}),
         ("model_of_two_types", {**MIRRORED, "cross_device_op": "reduction_to_one_device"}),
