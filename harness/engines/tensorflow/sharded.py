@@ -91,7 +91,7 @@ def _must_be_mapped(source: Source, cell: Cell, data_dir: Path) -> None:
     if not any(asked.values()):
         return
     source.info(data_dir)  # of some only this tells what they give
-    if source.gives == "own":
+    if source.gives == "own" and not source.holds_images:
         key = max(asked, key=asked.__getitem__)
         raise Unsupported(
             f"{key}: '{source.name}' gives examples as the model takes them, and none is decoded: leave {key} out"

@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.tensorflow.data.images import FLOATS, type_for
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in
@@ -87,6 +87,9 @@ class Source(ABC):
     encoded: bool = False
     """Whether inputs are still to be `decoded`, one by one, in the pipeline's parallel calls."""
 
+    holds_images: bool = False
+    """Whether `own` examples are `read` with images that are still to be decoded, in the pipeline's parallel calls."""
+
     @abstractmethod
     def prepare(self, data_dir: Path) -> None:
         """Make or download what is missing under `data_dir`; a second call costs little.
@@ -128,6 +131,11 @@ class Source(ABC):
         told = f"'{self.name}' is not read from several files; leave the flag out, or have them written: --shards 8"
         raise Unsupported(f"interleave: {told}")
 
+    def read(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
+        """What a pipeline begins with: `examples`, or where that is more than one those of so many files side by side;
+        of a source that `holds_images` still without `with_images`."""
+        return self.interleaved(data_dir, files, in_order) if files > 1 else self.examples(data_dir)
+
     @property
     def origin(self) -> "Source":
         """Of examples that were written into files, the source that they are of; else itself."""
@@ -146,6 +154,10 @@ class Source(ABC):
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The input of an example that is `encoded`."""
         return x
+
+    def with_images(self, x: Any, y: Any) -> Any:
+        """An example that was `read`, of a source that `holds_images`, with these in place of their bytes."""
+        return x, y
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """To be entered while examples are read: what goes wrong with them is then said as every other fault is."""

@@ -189,7 +189,7 @@ def gate_batches(
     needed = count * global_batch
     if source.gives == "own":
         with source.reading():
-            first = first_as_given(read_from(source, data_dir, input_shape), needed)
+            first = first_as_given(plain_pass(source, data_dir, input_shape, vocabulary), needed)
         if (found := len(arrays_in(first)[0])) < needed:
             raise UsageError(
                 f"data: '{source.name}' has {found} examples, expected at least {needed}, for {count} batches of "
@@ -271,9 +271,13 @@ def _fitting(
     source: Source, input_shape: Shapes, vocabulary: "Vocabulary | None"
 ) -> "Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]":
     """The function that makes of (input, target), or of many, what the model wants: an image as numbers [*input_shape]
-    and its class as int32 [], text as tokens, of a row numbers as they are."""
+    and its class as int32 [], text as tokens, of a row numbers as they are, of the user's own what is an image."""
     import tensorflow as tf
 
+    made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+    if source.gives == "own":
+        made = tf.autograph.experimental.do_not_convert(source.with_images)
+        return made
     shape = only(input_shape)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -284,7 +288,7 @@ def _fitting(
         x = fit(x, shape, source.pixels) if source.gives == "images" else x
         return x, y if source.gives == "table" and y.dtype.is_floating else tf.cast(y, tf.int32)
 
-    made: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]] = fit_both
+    made = fit_both
     return made
 
 
@@ -295,10 +299,10 @@ def _fitted(
     vocabulary: "Vocabulary | None",
     asked: Axes,
 ) -> "tf.data.Dataset":
-    """The examples as the model wants them, one by one; those of the user's own as they are."""
+    """The examples as the model wants them, one by one; those of the user's own as they are, their images decoded."""
     import tensorflow as tf
 
-    if source.gives == "own":
+    if source.gives == "own" and not source.holds_images:
         return examples
     fit_both = _fitting(source, input_shape, vocabulary)
 
@@ -306,7 +310,7 @@ def _fitted(
         calls, order = asked.parallel_calls or tf.data.AUTOTUNE, None if asked.deterministic else False
         return these.map(fit_both, num_parallel_calls=calls, deterministic=order)
 
-    if source.encoded or not examples.element_spec[0].shape.is_fully_defined():
+    if source.holds_images or source.encoded or not examples.element_spec[0].shape.is_fully_defined():
         return mapped(examples)
     # One operation for many images costs less than one each: a third off the time to the first batch.
     return mapped(examples.batch(_block(input_shape))).unbatch()
@@ -317,7 +321,7 @@ def read_from(
 ) -> "tf.data.Dataset":
     """The source's examples, from so many files side by side where that is more than one; ragged ones of the user's own
     as long as the model takes them."""
-    examples = source.interleaved(data_dir, files, in_order) if files > 1 else source.examples(data_dir)
+    examples = source.read(data_dir, files, in_order)
     return padded(examples, input_shape) if source.gives == "own" else examples
 
 
@@ -327,7 +331,8 @@ def plain_pass(
     """The examples as the model wants them, one by one in the source's order, made by nothing but one plain map; of
     several `files` read side by side in the order of that."""
     examples = read_from(source, data_dir, input_shape, files)
-    return examples if source.gives == "own" else examples.map(_fitting(source, input_shape, vocabulary))
+    as_wanted = source.gives == "own" and not source.holds_images
+    return examples if as_wanted else examples.map(_fitting(source, input_shape, vocabulary))
 
 
 def order_of_examples(info: DataInfo, count: int, buffer: int, seed: int) -> "tf.data.Dataset":

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from harness.arguments import path_of
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import fault_of, records, told_as_fault
-from harness.engines.tensorflow.structures import Weighted, from_places, one_or_several
+from harness.engines.tensorflow.structures import Weighted, by_place, from_places, one_or_several, unweighted
 from harness.errors import UsageError
 from harness.files import read_whole
 from harness.record.tfrecords import FEATURES, ONE_TENSOR, SEVERAL_TENSORS, Feature, Features, by_its_place
@@ -50,6 +50,7 @@ class TfrecordSource(Source):
         self._shards = [listed[file.name] for file in self.files if file.name in listed]
         self.gives = self.features.kind
         self.encoded = self.gives != "own" and self.features.only_input.encoding in ("image", "raw")
+        self.holds_images = self.gives == "own" and any(of.encoding == "image" for of in self.features.tensors)
 
     def prepare(self, data_dir: Path) -> None:
         """Read an example, so that features which the files do not have are told before anything is trained."""
@@ -97,6 +98,17 @@ class TfrecordSource(Source):
         """The same of so many files side by side."""
         return self._parsed(files, in_order)
 
+    def read(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
+        """Of images among other features their bytes, which are decoded apart from the rest."""
+        return self._parsed(files, in_order, images=not self.holds_images)
+
+    def with_images(self, x: Any, y: Any) -> Any:
+        """The example as `examples` has it."""
+        features = self.features
+        targets = self._of_classes(_decoded(features.target, unweighted(y)))
+        weighted = Weighted(targets, _decoded(features.weights, y.weights)) if isinstance(y, Weighted) else targets
+        return _decoded(features.input, x), weighted
+
     def decoded(self, x: "tf.Tensor") -> "tf.Tensor":
         """The image, or the tensor of its bytes."""
         return self._input(x) if self.encoded else x
@@ -119,7 +131,17 @@ class TfrecordSource(Source):
     def _compression(self) -> str:
         return "" if self.features.compression == "none" else self.features.compression.upper()
 
-    def _parsed(self, files: int, in_order: bool) -> "tf.data.Dataset":
+    def _of_classes(self, targets: Any) -> Any:
+        """Targets as they are; reading one that is no class, where these are known, is an error."""
+        of = self.features.target
+        return (
+            _in_range(targets, self.features.classes, f"{of.feature} is no class")
+            if isinstance(of, Feature)
+            else targets
+        )
+
+    def _parsed(self, files: int, in_order: bool, images: bool = True) -> "tf.data.Dataset":
+        """Examples of so many files side by side; `own` ones with `images`, or with their bytes."""
         import tensorflow as tf
 
         features = self.features
@@ -129,16 +151,15 @@ class TfrecordSource(Source):
         def parsed(record: Any) -> Any:
             example = tf.io.parse_single_example(record, form)
             if features.kind == "own":
-                x = _made(features.input, example)
+                x = _made(features.input, example, images)
             else:
                 x = example[features.only_input.feature]
                 x = x if self.encoded else self._input(x)
             if features.target is None:
                 return x, tf.zeros([], tf.int64)
-            y = _made(features.target, example)
-            if isinstance(features.target, Feature):
-                y = _in_range(y, features.classes, f"{features.target.feature} is no class")
-            return x, y if features.weights is None else Weighted(y, _made(features.weights, example))
+            y = _made(features.target, example, images)
+            y = self._of_classes(y) if images else y
+            return x, y if features.weights is None else Weighted(y, _made(features.weights, example, images))
 
         return records([str(file) for file in self.files], self._compression, files, in_order).map(parsed)
 
@@ -179,9 +200,25 @@ def _unpacked(of: Feature, value: "tf.Tensor") -> "tf.Tensor":
     return unpacked[: of.most] if of.most else unpacked
 
 
-def _made(of: Feature | dict[str, Feature], example: "dict[str, tf.Tensor]") -> Any:
-    """The tensor of a parsed example, or the dict or tuple of several."""
-    return from_places({place: _unpacked(one, example[one.feature]) for place, one in by_its_place(of).items()})
+def _made(of: Feature | dict[str, Feature], example: "dict[str, tf.Tensor]", images: bool) -> Any:
+    """The tensor of a parsed example, or the dict or tuple of several; `images`, or their bytes."""
+    return from_places(
+        {
+            place: _unpacked(one, example[one.feature]) if images or one.encoding != "image" else example[one.feature]
+            for place, one in by_its_place(of).items()
+        }
+    )
+
+
+def _decoded(of: Feature | dict[str, Feature] | None, made: Any) -> Any:
+    """What was `_made` of these features without images, with them."""
+    features = by_its_place(of)
+    return from_places(
+        {
+            place: _unpacked(features[place], part) if features[place].encoding == "image" else part
+            for place, part in by_place(made).items()
+        }
+    )
 
 
 def _in_range(values: "tf.Tensor", count: int, told: str) -> "tf.Tensor":

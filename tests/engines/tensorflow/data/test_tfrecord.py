@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source, unknown
-from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.pipeline import endless_examples, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.data_for_model import tokens_fault, workload_for
+from harness.engines.tensorflow.sharded import source_of
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unsupported, UsageError
+from tests.record.examples import cell
 
 IMAGES = {
     "input": {"feature": "image", "encoding": "image", "shape": [None, None, 3]},
@@ -31,6 +33,7 @@ TOKENS = {"input": {"feature": "tokens", "encoding": "int64", "shape": [6]}, "ta
 WORDS = {"feature": "words", "encoding": "int64", "shape": [None]}
 BOXES = {"feature": "boxes", "encoding": "float", "shape": [None, 2]}
 BYTES = {"feature": "bytes", "encoding": "raw", "shape": [None]}
+PICTURE, MASK = ({"feature": name, "encoding": "image", "shape": [2, 2, 1]} for name in ("picture", "mask"))
 Made = Callable[..., Source]
 
 
@@ -63,8 +66,8 @@ def examples_of(tf: Any, **features: Any) -> bytes:
 
 @pytest.fixture
 def made(tf: Any, tmp_path: Path) -> Made:
-    """Writes files of `count` examples each, with number k in row, tokens and pixels and k % 4 times in words, boxes
-    and bytes, and describes them."""
+    """Writes files of `count` examples each, with number k in row, tokens, pixels, pictures and k % 4 times in words,
+    boxes and bytes, and describes them."""
 
     def make(
         described: dict[str, Any], files: int = 1, count: int = 8, of: Callable[[int], int] = lambda k: k % 4
@@ -72,7 +75,10 @@ def made(tf: Any, tmp_path: Path) -> Made:
         for number in range(files):
             with tf.io.TFRecordWriter(str(tmp_path / f"{number}.tfrecord")) as out:
                 for k in range(number * count, (number + 1) * count):
+                    picture = tf.io.encode_png(np.full((2, 2, 1), k, np.uint8)).numpy()
                     values = {
+                        "picture": [picture],
+                        "mask": [picture],
                         "row": np.full(3, k, np.float32),
                         "price": np.array([k, -k], np.float32),
                         "tokens": np.arange(k, k + 6),
@@ -141,6 +147,29 @@ def test_several_features_are_inputs_targets_and_weights_by_their_places(made: M
     [price] = y.targets
     np.testing.assert_array_equal(price, np.outer(np.arange(8), [1, -1]))
     np.testing.assert_array_equal(y.weights, np.arange(8) % 4)
+
+
+def test_images_among_other_features_are_decoded_apart_in_the_pipelines_parallel_calls(
+    made: Made, tmp_path: Path
+) -> None:
+    of = {"input": {"picture": PICTURE, "row": ROWS["input"]}, "target": MASK, "weights": LABEL, "classes": 8}
+    source, shape = made(of), {"picture": (2, 2, 1), "row": (3,)}
+    asked = cell(data=source.name, parallel_calls=2, cache="none")
+    batches = pipeline(source_of(asked, tmp_path), tmp_path, shape, 8, 4, seed=1, cell=asked)
+    assert "ParallelMap(2)" in stages_of(batches)
+    for x, y in (*gate_batches(source, tmp_path, shape, 8, 4, 2), *batches.take(4).as_numpy_iterator()):
+        assert (x["picture"].dtype, x["picture"].shape) == (np.uint8, (4, 2, 2, 1))
+        for part in (x["picture"], y.targets):
+            np.testing.assert_array_equal(part[:, 1, 1, 0], x["row"][:, 0])
+        np.testing.assert_array_equal(y.weights, x["row"][:, 0] % 4)
+    cut_off = [
+        endless_examples(source, tmp_path, shape, 8, 1, (0, 1), asked, None, "", cut).element_spec
+        for cut in ("source", "decode")
+    ]
+    assert [(x["picture"].dtype.name, y.targets.dtype.name) for x, y in cut_off] == [("string",) * 2, ("uint8",) * 2]
+    assert cut_off[1] == source.examples(tmp_path).element_spec  # as `prepare` writes them
+    with pytest.raises(UsageError, match="mask is no class from 0 to 6: 7; expected"):
+        gate_batches(made({**of, "classes": 7}), tmp_path, shape, 8, 4, 2)
 
 
 def test_tokens_are_cut_to_the_model_and_are_their_own_targets_where_the_next_one_is_told(
