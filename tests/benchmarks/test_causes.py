@@ -204,23 +204,29 @@ def one_short_block(
     return preloaded
 
 
+PLAIN = (WHOLE, NO_UPDATE, FORWARD_BACKWARD, ALONE)
+SHOWN = {f"device_work {arm}": arm for arm in PLAIN} | {f"slow_update {WHOLE}": WHOLE}
+"""Arms that take longer than others, by what is planted in them."""
+LONG, SOME = 1_000.0, 100.0
+"""Passes of work: several times as long as a step of these, and as many as make the same program."""
+
+
 class OfTwoCauses(ExplainRun):
     """A run whose family has arms without a cause in them, and arms with the one whose name precedes theirs."""
 
     def _arm(self, family: FamilyRecord, name: str) -> Arm:
         cause, _, bare = name.rpartition(" ")
         arm = super()._arm(family, bare)
-        plant = Plant(kind=cause or "device_work", share=0.0, each=4_000.0 if cause else 0.0)
+        each = LONG if name in SHOWN else SOME if cause else 0.0
+        plant = Plant(kind=cause or "device_work", share=0.0, each=each)
         return replace(arm, name=name, request=arm.request.model_copy(update={"plant": plant}))
 
 
 @pytest.mark.slow
 @pytest.mark.measures
 def test_instruments_of_a_step_with_work_in_it_are_not_refused(one_short_block: Preloaded) -> None:
-    plain = [WHOLE, NO_UPDATE, FORWARD_BACKWARD, ALONE]
-    shown = {f"device_work {arm}": arm for arm in plain} | {f"slow_update {WHOLE}": WHOLE}
     beside = [f"slow_update {arm}" for arm in (NO_UPDATE, FORWARD_BACKWARD, ALONE)]
-    arms = [*plain, *shown, *beside]
+    arms = [*PLAIN, *SHOWN, *beside]
 
     def measured() -> Any:
         asked = causes._cell_of(case("device_work"))
@@ -229,9 +235,10 @@ def test_instruments_of_a_step_with_work_in_it_are_not_refused(one_short_block: 
 
     def shows_the_work(trials: Any) -> None:
         assert {trial.side: trial.reason for trial in trials if not trial.measured} == {}
-        [seconds] = causes._times(trials, arms)
-        for with_work, without in shown.items():
-            assert seconds[with_work] > seconds[without]
+        fastest = {trial.side: min(trial.windows.seconds) / trial.windows.steps_per_window for trial in trials}
+        assert set(fastest) == set(arms)
+        for with_work, without in SHOWN.items():
+            assert fastest[with_work] > fastest[without]
 
     shows_the_work(undisturbed(measured, shows_the_work))
 
