@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.run.process.zygote import Zygote
+from tests.cli.owned import THREADS
 from tests.cli.real import SMALL, only_run, run
 from tests.engines.sweeps import must_have_passed_the_whole_gate, must_know_its_sight
 from tests.run.process.clusters import measured
@@ -47,7 +48,7 @@ def test_what_the_data_or_the_models_own_step_say_is_not_asked_of_the_model(
 )
 def test_images_are_brought_to_whatever_such_a_model_takes(model: str, replicas: set[int], tmp_path: Path) -> None:
     strategies = "none,mirrored" if 2 in replicas else "none"
-    asked = [f"--strategy={strategies}", f"--replicas={max(replicas)}", f"--model={model}", "--data=digits"]
+    asked = [f"--strategy={strategies}", f"--replicas={max(replicas)}", f"--model={model}", "--data=digits", THREADS]
     done = run("sweep", *ASKED, *asked, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     trials = only_run(tmp_path / "results").trials
