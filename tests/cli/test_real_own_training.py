@@ -6,10 +6,10 @@ import pytest
 from harness.record import Run, TrialRecord
 from tests.cli.owned import ALIKE, ASKED, SPREAD, grouped
 from tests.cli.real import only_run, run
+from tests.docs.printed import OWN_TEXT, short
 
 pytestmark = pytest.mark.slow
 
-TEXT = ["--model=benchmarks.own_text:make_model", "--data=benchmarks.own_text:examples"]
 TRAINED = "tests.engines.tensorflow.own_trained"
 OWN_STEP, METERED = "benchmarks.own_train_step:make_model", f"{TRAINED}:metered"
 WRONG = f"{TRAINED}:unscaled,{TRAINED}:idle"
@@ -17,10 +17,10 @@ WRONG = f"{TRAINED}:unscaled,{TRAINED}:idle"
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The text classifier of benchmarks/, integer tokens into an Embedding and an LSTM, alone and on two replicas."""
+    """The text classifier of benchmarks/, integer tokens into an Embedding and an LSTM, alone and on two replicas: as
+    printed, but in both loops."""
     folder = tmp_path_factory.mktemp("text")
-    axes = ["--strategy=none,mirrored", "--replicas=2", "--loop=custom,fit", "--quantity=tokens=40"]
-    done = run("sweep", *ASKED, *TEXT, *axes, "--optimizer=sgd", folder=folder)
+    done = run(*short(OWN_TEXT), "--loop=custom,fit", folder=folder)
     assert done.returncode == 0, done.stderr
     return only_run(folder / "results")
 
@@ -51,11 +51,11 @@ def test_its_record_tells_what_the_input_is_made_of_and_counts_what_was_asked_fo
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialRecord]]:
     """Trials of models with a train_step or compute_loss of their own, by the model: alone, on two replicas by a custom
-    loop and on three by `fit`, and those that train rightly on two workers."""
+    loop and on three by `fit`, and one of them on two workers, as `tests/docs/test_run_as_printed.py` another."""
     left_out = (
         f"{ALIKE}; strategy=multi_worker_mirrored replicas=1,3; strategy=mirrored replicas=2 loop=fit; "
         f"strategy=mirrored replicas=3 loop=custom; model={METERED} strategy=mirrored; model={METERED} loop=fit; "
-        f"model={WRONG} strategy=multi_worker_mirrored"
+        f"model={OWN_STEP},{WRONG} strategy=multi_worker_mirrored"
     )
     asked = [f"--model={OWN_STEP},{METERED},{WRONG}", *SPREAD, "--replicas=1,2,3", f"--exclude={left_out}"]
     folder = tmp_path_factory.mktemp("trained")
@@ -66,7 +66,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[TrialRec
 def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_proved_in_either_loop(
     trained: dict[str, list[TrialRecord]],
 ) -> None:
-    trials = [trial for trial in trained[OWN_STEP] if trial.cell.get("workers") == 1]
+    trials = trained[OWN_STEP]
     assert {(trial.cell.strategy, trial.cell.replicas, trial.cell.get("loop")) for trial in trials} == {
         ("none", 1, "custom"),
         ("none", 1, "fit"),
@@ -77,11 +77,10 @@ def test_a_model_with_a_train_step_of_its_own_is_trained_by_it_and_proved_in_eit
         assert (trial.status, trial.reason, trial.checks.complete) == ("ok", None, True)
 
 
-@pytest.mark.parametrize("model", [OWN_STEP, METERED])
 def test_two_workers_train_by_it_and_the_loss_of_both_is_the_one_that_is_reported(
-    trained: dict[str, list[TrialRecord]], model: str
+    trained: dict[str, list[TrialRecord]],
 ) -> None:
-    trials = [t for t in trained[model] if t.cell.get("loop") == "custom" and t.cell.strategy != "mirrored"]
+    trials = trained[METERED]
     assert {(trial.cell.get("workers"), trial.cell.replicas) for trial in trials} == {(1, 1), (2, 2)}
     for trial in trials:
         assert (trial.status, trial.reason, trial.checks.loss) == ("ok", None, True)

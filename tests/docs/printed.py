@@ -39,6 +39,8 @@ BEFORE = re.compile(r"^(?:HARNESS_TOKEN=\S+|salloc(?: --\S+)*) (?=python -m harn
 """What may stand before a command of ours: a variable for it, or what gives it nodes."""
 COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for command in commands(page)))
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
+[OWN_TEXT] = [command for command in HARNESS if "--data benchmarks.own_text:examples" in command]
+"""`tests/cli/test_real_own_training.py` runs it in both loops."""
 
 
 def anchors(page: Path) -> set[str]:

@@ -9,8 +9,10 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.record import load_run
+from harness.record.explain import NO_PULL, NO_PUSH
+from tests.cli.owned import THREADS
 from tests.cli.real import SMALL, run
-from tests.docs.printed import ROOT, commands_of, short
+from tests.docs.printed import OWN_TEXT, ROOT, commands_of, short
 from tests.explained import FEW, one_block_each, with_arms
 
 pytestmark = pytest.mark.slow
@@ -42,7 +44,8 @@ OF_OTHER_ENGINES = [command for command in PRINTED if "--engine " in command]
 """Each is installed into an environment of its own."""
 ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
-ELSEWHERE = [*ON_GPUS, *OF_THE_NETWORK, *OF_OTHER_ENGINES]
+OWN_STEP = "--model benchmarks.own_train_step:make_model "
+ELSEWHERE = [*ON_GPUS, *OF_THE_NETWORK, *OF_OTHER_ENGINES, OWN_TEXT]
 SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps|broadcast|all_gather"
 """What the recipe for optimizers says that `mirrored` cannot do, and that for collectives that not every op has."""
 
@@ -66,6 +69,10 @@ def test_what_is_printed_measures_and_proves_each_of_its_cells(folder: Path, tmp
         trial for trial in trials if not trial.measured and not re.search(SAID_TO_BE_UNSUPPORTED, str(trial.reason))
     ]
     assert [(trial.cell.label, trial.status, trial.reason) for trial in others] == []
+    if OWN_STEP in command:
+        assert (2, 2) in {(trial.cell.get("workers"), trial.cell.replicas) for trial in trials}
+        for trial in trials:  # the loss of both workers is the one that is reported
+            assert (trial.status, trial.reason, trial.checks.loss) == ("ok", None, True)
 
 
 def explained_as_printed() -> list[str]:
@@ -77,19 +84,18 @@ def explained_as_printed() -> list[str]:
 def test_what_is_printed_takes_a_step_apart(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """By one block: what more add is no matter of the command. One command shows every instrument of a step on two
-    replicas, another all of one with a server; the others are about where the cell is from, or what is told besides."""
+    """By one block, and a few instruments: what more add is no matter of the command. Every instrument of these cells
+    is in `tests/engines/tensorflow/test_instruments.py`."""
     one_block_each(monkeypatch)
+    with_arms(monkeypatch, lambda _: (*FEW, NO_PULL, NO_PUSH))
     given = shlex.split(command)[3:]
     where, sizes = f"--results={tmp_path}", ["--windows=5", "--max-warmup=0", "--window=0.02", "--timeout=60"]
     if "latest" in given:
-        of = ["--strategy=mirrored", "--replicas=2", "--intra-op-threads=1"]
+        of = ["--strategy=mirrored", "--replicas=2", THREADS]
         swept = run("sweep", *SMALL, *of, where, folder=folder)
         assert swept.returncode == 0, swept.stderr
     else:
         sizes += ["--model=mlp", "--data=synthetic", "--optimizer=sgd"]
-    if {"latest", "--trace"} & {*given}:
-        with_arms(monkeypatch, lambda _: FEW)
     done = run(*given, *sizes, "--trials=2", where, folder=folder)
     assert done.returncode == 0, done.stderr
     [made] = tmp_path.glob("*-explain-*")
@@ -98,7 +104,10 @@ def test_what_is_printed_takes_a_step_apart(
         assert not found.lacking
 
 
-def test_what_this_machine_can_do_is_measured_kept_and_measured_again(folder: Path, tmp_path: Path) -> None:
+def test_what_this_machine_can_do_is_measured_kept_and_measured_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.limits.BUDGET_S", 0.0)  # as few rounds as give an interval
     for number, command in enumerate(commands_of(SECTIONS["What this machine can do at most"]), start=1):
         done = run(*shlex.split(command)[3:], f"--results={tmp_path}", folder=folder)
         assert done.returncode == 0, done.stderr
