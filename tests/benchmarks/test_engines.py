@@ -9,6 +9,7 @@ import pytest
 from harness.errors import UsageError
 from harness.run.process.engines import python_for
 from harness.spec import Sweep
+from tests.engines.sweeps import COMPILED_SOON
 from tests.goals import load
 from tests.record.examples import cell
 
@@ -61,6 +62,8 @@ def test_a_hand_written_program_of_two_processes_trains_a_window_at_a_time(goal:
     [measured] = [measured for of, measured in goal.CASES if of == engine and measured.workers == 2]
     small = measured.model_copy(update={"batch_size": 8, "global_batch_size": 16})
     commands = [[*command, FIRST_STEPS] for command in goal._commands(engine, python, small)]
-    program = goal.Program(commands, goal._variables(small))
+    variables = goal._variables(small)
+    variables["XLA_FLAGS"] += f" {COMPILED_SOON['XLA_FLAGS']}"
+    program = goal.Program(commands, variables)
     with contextlib.closing(program):
         assert program.window(2) > 0
