@@ -51,6 +51,7 @@ SHARERS = Takers(lambda traits: traits.multi_worker and not traits.parameter_ser
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
 REPEATING = Takers(FETCHING.are, "has several steps in one call")
+PARTING = Takers(FETCHING.are, "cuts a replica's batch in micro-batches")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
 GIVEN, COUNTED = "the batches themselves are given", "the number of an update's shares is given"
 ADDED, UNCUT = "shares are added up on one device", "one device holds whole variables"
@@ -234,6 +235,14 @@ class Axes(BaseModel):
         value=StepsInACall, takers=REPEATING, competes=True,
         label=lambda cell: f"{cell.steps_per_execution} steps a call" if cell.steps_per_execution > 1 else "",
         tried=(1, 5), shown_by=("executed.steps_a_call",),
+    )] = 1
+    micro_batches: Annotated[Positive, Axis(
+        no_lever="it makes room in memory, and no step faster",
+        help="parts that a replica's batch is cut in; forward and backward take one after the other, and their "
+        "gradients are added up for one reduction and one update", asked=(1,), value=Count, takers=PARTING,
+        competes=True, in_program=True,
+        label=lambda cell: f"{cell.micro_batches} micro-batches" if cell.micro_batches > 1 else "",
+        tried=(1, 2), shown_by=PROGRAM,
     )] = 1
     ps: Annotated[Whole, Axis(
         one_update=COUNTED,

@@ -305,10 +305,15 @@ def _without_op(catalogue: Catalogue, at: DistributedCell) -> LeftOut | None:
 
 
 def _undivided(at: TrainingCell) -> LeftOut | None:
-    n, batch = at.replicas_in_sync, at.batch_size
-    if at.batch_scope != "global" or batch % n == 0:
+    n, batch, parts = at.replicas_in_sync, at.batch_size, at.micro_batches
+    if at.batch_scope == "global":
+        if batch % n:
+            reason = f"{n} replicas do not divide a global batch of {batch}"
+            return LeftOut(f"global batch {batch} over {n} replicas", reason)
+        batch //= n
+    if batch % parts == 0:
         return None
-    return LeftOut(f"global batch {batch} over {n} replicas", f"{n} replicas do not divide a global batch of {batch}")
+    return LeftOut(f"batch {batch} in {parts} micro-batches", f"{parts} do not divide a replica's batch of {batch}")
 
 
 def _able(catalogue: Catalogue, can: Callable[[StrategyTraits], bool]) -> tuple[str, ...]:

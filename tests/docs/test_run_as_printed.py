@@ -22,6 +22,7 @@ RECIPES = (
     "Models by name",
     "Optimizers",
     "Several steps in one call",
+    "Micro-batches",
     "Your own model",
     "Your own data",
     "Your own training step",

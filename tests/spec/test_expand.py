@@ -65,6 +65,22 @@ def test_a_global_batch_that_the_replicas_do_not_divide_is_left_out_with_its_rea
     ]
 
 
+@pytest.mark.parametrize(("scope", "most"), [("per_replica", 4), ("global", 2)])
+def test_micro_batches_that_do_not_divide_a_replicas_batch_are_left_out_and_servers_have_none(
+    scope: str, most: int
+) -> None:
+    asked = {"replicas": 2, "batch_size": 4, "batch_scope": scope, "micro_batches": [1, 2, 3, 4]}
+    matrix = matrix_of(strategy="mirrored", **asked)
+    found = {cell.micro_batches: cell.replica_batch_size for cell in matrix.cells if cell.strategy == "mirrored"}
+    assert found == {parts: most for parts in (1, 2, 4) if parts <= most}
+    told = [(item.combination, item.reason) for item in matrix.left_out]
+    assert (f"batch {most} in 3 micro-batches", f"3 do not divide a replica's batch of {most}") in told
+    served = matrix_of(strategy=["none", "served"], workers=1, replicas=1, micro_batches=2).cells
+    assert {(cell.strategy, cell.micro_batches) for cell in served} == {("none", 2), ("served", 1), ("none", 1)}
+    with pytest.raises(UsageError, match=r"^micro_batches: given 2, but no strategy of this sweep cuts .*: none or "):
+        matrix_of(strategy="served", micro_batches=2)
+
+
 @pytest.mark.parametrize(
     ("axes", "combination", "reason"),
     [

@@ -36,6 +36,7 @@ FLAGS = {
     "optimizer": "adam",
     "loop": "fit",
     "steps_per_execution": "10",
+    "micro_batches": "4",
     "trials": "3",
     "seed": "7",
     "timeout": "12.5",
@@ -100,6 +101,7 @@ xla = [false, true]
 optimizer = "adam"
 loop = "fit"
 steps_per_execution = 10
+micro_batches = 4
 trials = 3
 seed = 7
 timeout = 12.5

@@ -29,7 +29,7 @@ LIMITS = (
         r"`merge_call` called while defining a new graph or a tf.function",
         "the strategy cannot reduce over replicas inside a condition, where Keras puts accumulated gradients and "
         "averages that overwrite weights (gradient_accumulation_steps, ema_overwrite_frequency), nor inside what XLA "
-        "compiles",
+        "compiles; --micro-batches adds gradients up within a step",
     ),
     (
         r"^Tensors in list passed to 'values' of 'ConcatV2' Op have types",  # a model's own would begin with its layer

@@ -29,6 +29,11 @@ def must_have_a_place(request: Request, own: str) -> None:
             f"strategy '{cell.strategy}': {has}, and there the harness makes the updates itself; use --strategy "
             "mirrored, or multi_worker_mirrored"
         )
+    if cell.micro_batches > 1:
+        raise Unsupported(
+            f"micro_batches: {has}, in which forward, backward and update are one; use --micro-batches 1, or cut the "
+            "batch there"
+        )
     if cell.xla and cell.loop != "fit":
         raise Unsupported(
             f"xla: {has}, in which forward, backward and update are one, and loop '{cell.loop}' compiles forward and "

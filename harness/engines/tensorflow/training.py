@@ -292,17 +292,17 @@ def begin_alike(model: Any, name: str, classes: int, seed: int) -> None:
         weight.assign(value)
 
 
-def share_loss(training: Training, model: Any) -> Callable[[Any, Any], Any]:
-    """Forward of a replica's share of a batch: (x, y) -> its part of the mean loss.
+def share_loss(training: Training, model: Any, parts: int = 1) -> Callable[[Any, Any], Any]:
+    """Forward of a replica's share of a batch, or of one of so many `parts` of it: (x, y) -> its part of the mean loss.
 
-    Gradients are summed over replicas, so the loss is divided by the global batch, and what the model adds to it
-    (regularisers) by the number of replicas.
+    Gradients are summed over replicas and parts, so the loss is divided by the global batch, and what the model adds to
+    it (regularisers) by how many there are of both.
     """
 
     def loss_of(x: Any, y: Any) -> Any:
         loss = part_of_mean(training, y, model(x, training=True))
         if model.losses:
-            loss += added_loss(model.losses) / training.cell.replicas_per_update
+            loss += added_loss(model.losses) / (training.cell.replicas_per_update * parts)
         return loss
 
     return loss_of
@@ -318,11 +318,14 @@ def part_of_mean(training: Training, y: Any, outputs: Any) -> Any:
     return tf.reduce_sum(losses) / training.cell.global_batch_size
 
 
-def share_gradients(training: Training, model: Any, optimizer: Any) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
-    """Forward and backward of a replica's share of a batch: (x, y) -> (its part of the mean loss, gradients)."""
+def share_gradients(
+    training: Training, model: Any, optimizer: Any, parts: int = 1
+) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
+    """Forward and backward of a replica's share of a batch, or of one of so many `parts` of it: (x, y) -> (its part of
+    the mean loss, gradients)."""
     import tensorflow as tf
 
-    loss_of = share_loss(training, model)
+    loss_of = share_loss(training, model, parts)
 
     def gradients_of(x: Any, y: Any) -> tuple[Any, list[Any]]:
         with tf.GradientTape() as tape:

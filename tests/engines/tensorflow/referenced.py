@@ -31,7 +31,8 @@ def training(tf: Any, layers: Callable[[], list[Any]], n: int, of: Any = None, *
     def build(*_: Any) -> Any:
         model = (of or keras.Sequential)([keras.Input((8,)), *layers(), keras.layers.Dense(CLASSES, dtype="float32")])
         kind = getattr(keras.optimizers, options.get("kind", "SGD"))
-        given = {name: value for name, value in options.items() if name not in ("kind", "precision", "rate")}
+        beside = ("kind", "precision", "rate", "micro_batches")
+        given = {name: value for name, value in options.items() if name not in beside}
         rate = options["rate"]() if "rate" in options else 0.05
         model.compile(kind(rate, **given), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         return model
@@ -43,6 +44,7 @@ def training(tf: Any, layers: Callable[[], list[Any]], n: int, of: Any = None, *
     cell = types.SimpleNamespace(
         global_batch_size=BATCH,
         replicas_per_update=n,
+        micro_batches=options.get("micro_batches", 1),
         asynchronous=False,
         xla=False,
         optimizer="sgd",

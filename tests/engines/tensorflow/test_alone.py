@@ -64,7 +64,7 @@ def training(tf: Any, replicas: int) -> Any:
         model = keras.Sequential([keras.Input((8,)), *layers])
         optimizer = keras.optimizers.Adam(0.01)
         optimizer.build(model.trainable_variables)
-    cell = types.SimpleNamespace(global_batch_size=8, replicas_per_update=replicas, xla=False)
+    cell = types.SimpleNamespace(global_batch_size=8, replicas_per_update=replicas, micro_batches=1, xla=False)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
     return types.SimpleNamespace(strategy=strategy, model=model, optimizer=optimizer, cell=cell, loss=loss)
 

@@ -116,7 +116,7 @@ def raised_under(strategy: Any, **options: Any) -> tuple[str, str]:
         model = keras.Sequential([keras.Input((4,)), *layers])
         optimizer = keras.optimizers.SGD(0.1, **options)
         optimizer.build(model.trainable_variables)
-    cell = types.SimpleNamespace(global_batch_size=8, replicas_per_update=2, xla=False)
+    cell = types.SimpleNamespace(global_batch_size=8, replicas_per_update=2, micro_batches=1, xla=False)
     training = types.SimpleNamespace(
         strategy=strategy, model=model, optimizer=optimizer, cell=cell, loss=loss_of(model), placement=nullcontext
     )
@@ -138,6 +138,7 @@ def test_what_a_strategy_cannot_do_is_unsupported_and_says_what_and_why(tf: Any)
     for strategy, options in ((mirrored, accumulating), (central, accumulating), (mirrored, averaging)):
         status, reason = raised_under(strategy, plain=True, **options)
         assert (status, "inside a condition" in reason) == ("unsupported", True)
+        assert "--micro-batches adds gradients up within a step" in reason
     status, reason = raised_under(mirrored, plain=True, mixed=True)
     assert (status, "reduction_to_one_device" in reason) == ("unsupported", True)
     assert "--bytes-per-pack 1 " in reason

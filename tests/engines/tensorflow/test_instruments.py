@@ -131,10 +131,11 @@ def test_an_update_to_servers_that_lacks_more_or_less_is_refused(name: str, hold
 
 STRATEGIES = ("mirrored", "central_storage", "multi_worker_mirrored", "parameter_server")
 SEVERAL = {
+    "central_storage": {"replicas": [2], "micro_batches": [2]},
     "multi_worker_mirrored": {"workers": [2], "replicas": [1]},
     "parameter_server": {"workers": [2], "replicas": [1], "ps": [1]},
 }
-"""What two replicas are where they are not of one process."""
+"""What two replicas are where they are not of one process; under one strategy each has its batch in two parts."""
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,9 @@ def training(tf: Any, name: str, xla: bool = False) -> Any:
         model = keras.Sequential([keras.Input((FEATURES,)), first, keras.layers.Dense(CLASSES)])
         optimizer = keras.optimizers.SGD(0.05)
         optimizer.build(model.trainable_variables)
-    cell = types.SimpleNamespace(global_batch_size=len(X), replicas_per_update=replicas, xla=xla, workers=1)
+    cell = types.SimpleNamespace(
+        global_batch_size=len(X), replicas_per_update=replicas, micro_batches=1, xla=xla, workers=1
+    )
     return types.SimpleNamespace(
         strategy=strategy,
         model=model,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from harness.engines.tensorflow.loops._micro_batches import accumulated
 from harness.engines.tensorflow.loops._several_steps import several_in_a_call
 from harness.engines.tensorflow.loops.custom import CustomLoop, make_step, number_of, on_replicas
 from harness.engines.tensorflow.own_training import own_training
@@ -190,8 +191,12 @@ class InstrumentLoop(CustomLoop):
 
         if (own := self._own) is not None:
             return lambda x, y: own(x, y)[0]
-        loss_of = share_loss(self._training, self._training.model)
-        return tf.function(loss_of, jit_compile=True, autograph=False) if self._training.cell.xla else loss_of
+        cell = self._training.cell
+        loss_of = share_loss(self._training, self._training.model, cell.micro_batches)
+        if cell.xla:
+            loss_of = tf.function(loss_of, jit_compile=True, autograph=False)
+        of_all = accumulated(lambda x, y: (loss_of(x, y), []), cell.micro_batches)
+        return lambda x, y: of_all(x, y)[0]
 
     def _judge(self, whole: Holds, left_of_whole: int, left: int) -> None:
         """Raises Unsupported unless the instrument lacks what its name says, and nothing else.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.loops._mesh import MeshLoop
+from harness.engines.tensorflow.loops._micro_batches import accumulated
 from harness.engines.tensorflow.loops._several_steps import SeveralSteps
 from harness.engines.tensorflow.loops.base import Loop, LoopKind
 from harness.engines.tensorflow.own_training import own_training
@@ -184,11 +185,17 @@ class LossInShares:
 
 
 def make_gradients(training: "Training") -> Any:
-    """Forward and backward of a replica's part of a batch: (x, y) -> (its share of the mean loss, gradients)."""
+    """Forward and backward of a replica's part of a batch: (x, y) -> (its share of the mean loss, gradients).
+
+    Of several micro-batches XLA compiles one, which is called for each.
+    """
     import tensorflow as tf
 
-    gradients_of = share_gradients(training, training.model, training.optimizer)
-    return tf.function(gradients_of, jit_compile=True, autograph=False) if training.cell.xla else gradients_of
+    parts = training.cell.micro_batches
+    gradients_of = share_gradients(training, training.model, training.optimizer, parts)
+    if training.cell.xla:
+        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+    return accumulated(gradients_of, parts)
 
 
 def make_step(training: "Training", plant: Planted | None = None, gradients_of: Any = None, update: Any = None) -> Any:

@@ -38,6 +38,11 @@ class FitLoop(Loop):
             )
         if training.cell.mesh:
             raise Unsupported("loop 'fit': Keras 3's Model.fit does not train on a DTensor mesh; use --loop custom")
+        if training.cell.micro_batches > 1:
+            raise Unsupported(
+                "micro_batches: loop 'fit' gives Keras' step a replica's whole batch; use --loop custom, or what Keras "
+                "has, which adds up over steps (--optimizer 'sgd(gradient_accumulation_steps=4)')"
+            )
         refuse_own_compile(training.model, "fit")
         if training.cell.strategy == "central_storage" and training.cell.replicas > 1:
             raise Unsupported(

@@ -66,8 +66,14 @@ class SingleDevice:
         self._clip = self._clip_taken_off()
 
     def _overwrites_weights(self) -> bool:
-        """Whether Keras overwrites weights with their gradients. Raises Unprovable where several replicas do, each."""
+        """Whether Keras overwrites weights with their gradients. Raises Unprovable where several replicas do, each, or
+        what several parts of a batch give is added up."""
         of_each = [weight.path for weight in self._model.trainable_variables if weight.overwrite_with_gradient]
+        if of_each and self._training.cell.micro_batches > 1:
+            raise Unprovable(
+                f"micro_batches: Keras overwrites '{of_each[0]}' with its gradient, as float8 layers' scales, which "
+                "must not be added up"
+            )
         if of_each and self._replicas > 1:
             raise Unprovable(
                 f"each replica overwrites '{of_each[0]}' with what its own share gives, as float8 layers do with their "
@@ -164,7 +170,7 @@ class SingleDevice:
         self.shares(batch, own)
 
         def share(i: int) -> Any:
-            program = tf.function(self._function(), autograph=False)
+            program = tf.function(self._part_by_part(self._function()), autograph=False)
             return self._on_share(program, batch, i, len(own))
 
         with self._as_replicas():
@@ -182,8 +188,27 @@ class SingleDevice:
             yield
 
     def _function(self) -> Callable[[Any, Any], tuple[Any, list[Any]]]:
-        """(x, y) of a share -> its part of the loss, gradients."""
-        return share_gradients(self._training, self._model, self._optimizer)
+        """(x, y) of a share, or of a micro-batch of it -> its part of the loss, gradients."""
+        return share_gradients(self._training, self._model, self._optimizer, self._training.cell.micro_batches)
+
+    def _part_by_part(self, of_part: Any) -> Any:
+        """`of_part` of each micro-batch of a share, one after the other, added up; itself where a share is one."""
+        import tensorflow as tf
+
+        parts = self._training.cell.micro_batches
+        if parts == 1:
+            return of_part
+
+        def of_share(x: Any, y: Any) -> tuple[Any, list[Any]]:
+            size, losses, gradients = arrays_in(x)[0].shape[0] // parts, [], []
+            for first in range(0, parts * size, size):
+                part = slice(first, first + size)
+                loss, of_weights = of_part(*tf.nest.map_structure(lambda values, part=part: values[part], (x, y)))
+                losses.append(loss)
+                gradients.append(of_weights)
+            return tf.add_n(losses), _summed(gradients)
+
+        return of_share
 
     def settle_scale(
         self, start: "Sequence[Array]", moved: "Callable[[], Sequence[Array]]", batch: Batch, tolerance: float
@@ -248,12 +273,12 @@ class SingleDevice:
         """Forward and backward of one share: (x, y) -> (its part of the loss, gradients)."""
         import tensorflow as tf
 
-        gradients_of = self._function()
+        gradients_of: Any = self._function()
         # XLA draws other random numbers from the same seed, so what is compiled is held against what is compiled.
         xla = self._training.cell.xla
-        if not (xla or self._traced):
-            return gradients_of
-        return tf.function(gradients_of, jit_compile=xla, autograph=False)
+        if xla or self._traced:
+            gradients_of = tf.function(gradients_of, jit_compile=xla, autograph=False)
+        return self._part_by_part(gradients_of)
 
     def _handed_over(self, gradients: list[Any]) -> list[Any]:
         """What a replica gives to be summed: Keras' optimizers clip before they sum, and leave a step out before; the

@@ -47,7 +47,7 @@ class Training:
             self.model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(3)])
             self.optimizer = keras.optimizers.Adam(0.01)
             self.optimizer.build(self.model.trainable_variables)
-        self.cell = types.SimpleNamespace(global_batch_size=8, replicas_in_sync=n, xla=False)
+        self.cell = types.SimpleNamespace(global_batch_size=8, replicas_in_sync=n, micro_batches=1, xla=False)
         self.step = make_step(self, plant)  # type: ignore[arg-type]
         x, y = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8), np.arange(8, dtype=np.int32) % 3
         dataset = tf.data.Dataset.from_tensors((x, y)).repeat()
