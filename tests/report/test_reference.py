@@ -65,15 +65,15 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "e31d9b455f5b98ad",
-    "csv": "d3bd23afa63e2113",
+    "cells": "285395f7b5a2e4e8",
+    "csv": "b178c8fd64a5e94a",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "23048f7d77483967",
+    "json": "0ce555146656c848",
     "junit": "cfd31d24b48ada12",
     "markdown": "2110af5ce71bc2a6",
-    "pytest-benchmark": "c70153ba1bfe5d54",
-    "windows": "eb25ef44a5f39396",
+    "pytest-benchmark": "6ffb5fc2868efb10",
+    "windows": "d5ac065d01ec6dd9",
 }
 
 
