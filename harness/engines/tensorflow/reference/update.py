@@ -200,13 +200,19 @@ class SingleDevice:
             return of_part
 
         def of_share(x: Any, y: Any) -> tuple[Any, list[Any]]:
-            size, losses, gradients = arrays_in(x)[0].shape[0] // parts, [], []
-            for first in range(0, parts * size, size):
-                part = slice(first, first + size)
-                loss, of_weights = of_part(*tf.nest.map_structure(lambda values, part=part: values[part], (x, y)))
-                losses.append(loss)
-                gradients.append(of_weights)
-            return tf.add_n(losses), _summed(gradients)
+            size = arrays_in(x)[0].shape[0] // parts
+
+            def of_slice(first: int) -> tuple[Any, list[Any]]:
+                found: tuple[Any, list[Any]] = of_part(
+                    *tf.nest.map_structure(lambda values: values[first : first + size], (x, y))
+                )
+                return found
+
+            loss, gradients = of_slice(0)
+            for number in range(1, parts):
+                more, of_weights = of_slice(number * size)
+                loss, gradients = loss + more, _summed([gradients, of_weights])
+            return loss, gradients
 
         return of_share
 
