@@ -255,7 +255,7 @@ def test_a_cell_with_servers_is_described_by_its_workers_servers_and_how_they_ar
 def test_a_mesh_is_described_once_before_the_batch_and_a_loop_by_its_name() -> None:
     cell = make_cell("dtensor", 2, mesh="batch:2,model:2")
     assert describe(cell) == "dtensor, 2 replicas, a mesh of batch:2,model:2, batch 32 a replica"
-    assert describe(make_cell("mirrored", 2, loop="in_graph")).endswith("batch 32 a replica, in_graph")
+    assert describe(make_cell("mirrored", 2, loop="in_graph")).endswith("batch 32 a replica, loop in_graph")
     assert describe(make_cell("mirrored", 2, loop="fit")).endswith("batch 32 a replica, Model.fit")
 
 
