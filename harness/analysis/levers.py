@@ -25,8 +25,9 @@ FILES_AT_ONCE = 4
 """Files that are read at a time."""
 PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 """Of each kind of packing a value other than one pack for all."""
-PARTS_OF_A_PACK = 4
-"""Where such a value leaves all in the one pack that the step was seen to have, as many of its parts or more."""
+PARTS_OF_A_PACK = 64
+"""Where such a value leaves all in the one pack that the step was seen to have, as many of its parts or more: the first
+layer's weights, which are packed last, may be the most of it."""
 _RING = ("[ring]", ": ring]")
 """How an operation ends that is TensorFlow's ring, by its own name or by what became of `auto`."""
 
@@ -228,8 +229,8 @@ def _packed(kind: str) -> ToTry:
 
 
 def _that_cut(size: object, found: Explanation) -> object:
-    """TensorFlow begins another pack only once the last is larger than `size`: of what is no larger in one pack a
-    power of two."""
+    """TensorFlow begins another pack only once the last is larger than `size`: of what is no larger in one pack a power
+    of two, which cuts it unless nearly all of it is one weight."""
     match found.pack_bytes:
         case [whole] if whole <= PACKS["bytes_per_pack"]:
             return 2 ** (max(1, whole // PARTS_OF_A_PACK).bit_length() - 1)

@@ -29,7 +29,7 @@ def preparation(request: Request) -> Request:
 
 def preparation_limit_s(request: Request) -> float:
     """How long making the data of `request` ready may take. The user's own that no file is written of are imported and
-    no more, which takes no longer than in a trial."""
+    no more, for which a trial's `timeout` has to be enough, a download at import included."""
     timeout_s = 2 * request.others_limit_s
     only_imported = is_own_code(request.cell.data_set or "") and request.cell.data_files is None
     return timeout_s if only_imported else max(timeout_s, PREPARE_LIMIT_S)

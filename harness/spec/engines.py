@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
+from harness.spec import calls
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.collective import COLLECTIVE
@@ -13,6 +14,7 @@ from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
 from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
+from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import Sweep
 
 DEVICE = "device"
@@ -63,13 +65,29 @@ def _choices(sweep: Sweep) -> dict[str, Registry]:
 
 
 def _has(sweep: Sweep, engine: str, catalogues: Mapping[str, Catalogue]) -> dict[str, list[str]]:
-    """By key the names asked for that an engine has, and those that no other engine has either."""
+    """By key the values asked for that an engine takes, and those that no other engine takes either."""
     found = {}
-    for key, choices in _choices(sweep).items():
-        of = {name: {*getattr(catalogue, choices)} for name, catalogue in catalogues.items()}
-        others = set().union(*(of[other] for other in of if other != engine))
-        found[key] = [value for value in sweep.asked(key) if value in of[engine] or value not in others]
+    for key in _choices(sweep):
+        faults = {
+            value: {name: _fault(key, value, of) for name, of in catalogues.items()} for value in sweep.asked(key)
+        }
+        found[key] = [value for value, of in faults.items() if of[engine] is None or None not in of.values()]
     return found
+
+
+def _fault(key: str, value: str, catalogue: Catalogue) -> str | None:
+    """Why an engine does not take a value that is asked for by name, with or without parameters; None where it does."""
+    known = [*getattr(catalogue, TABLE[key].choices or "")]
+    try:
+        must_be_known(key, [value], known, *own_of(key, [catalogue]), [], catalogue.beside(key))
+    except UsageError:
+        name = calls.name_of(value)
+        return f"{key} '{name}' " + ("takes no parameters" if name in known else f"is not one of {', '.join(known)}")
+    try:
+        _ = key in SPELT and spelt(key, value, catalogue)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _irreplaceable(sweep: Sweep) -> Sequence[str]:
@@ -103,13 +121,12 @@ def lacking(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
 
 def _untrained(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> Iterator[LeftOut]:
     """Each model, data set and optimizer of trainings that an engine lacks."""
-    keys = {key: choices for key, choices in _choices(sweep).items() if key in _irreplaceable(sweep) and key != DEVICE}
+    keys = [key for key in _choices(sweep) if key in _irreplaceable(sweep) and key != DEVICE]
     for engine, of in catalogues.items():
         has = _has(sweep, engine, catalogues)
-        for key, choices in keys.items():
-            known = ", ".join(getattr(of, choices))
+        for key in keys:
             for value in (value for value in sweep.asked(key) if value not in has[key]):
-                yield LeftOut(f"engine {engine}, {value}", f"{key} '{value}' is not one of {known}")
+                yield LeftOut(f"engine {engine}, {value}", _fault(key, value, of) or "")
 
 
 def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacks: Sequence[LeftOut] = ()) -> Matrix:

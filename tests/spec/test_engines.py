@@ -114,6 +114,26 @@ def test_an_engine_without_a_device_that_was_asked_for_is_left_out_there_and_run
 NARROW = replace(OTHER, models={"mlp": ""}, data={"digits": ""}, optimizers={"sgd": ""})
 
 
+def test_an_engine_that_takes_a_name_without_its_parameters_or_nothing_of_ones_own_is_left_out_with_the_reason() -> (
+    None
+):
+    takes = replace(CATALOGUE, optimizer_text=lambda text: text)
+    both = {"tensorflow": takes, "other": replace(NARROW, closed=frozenset({"model", "data"}))}
+    asked = {"replicas": [1], "strategy": ["none"], "data": ["digits"], "model": ["mlp"]}
+    for key, value, words in (
+        (
+            "optimizer",
+            "sgd(learning_rate=0.1)",
+            "optimizer: given 'sgd(learning_rate=0.1)', but 'sgd' takes no parameters",
+        ),
+        ("model", "mine:make", "model 'mine:make' is not one of mlp"),
+        ("data", "tfds:mnist", "data 'tfds:mnist' is not one of digits"),
+    ):
+        matrix = of_each(both, **{"optimizer": ["sgd"], **asked, key: [value]})
+        assert matrix.left_out == (LeftOut(f"engine other, {value}", words),)
+        assert {(cell.engine, cell.get(key)) for cell in matrix.cells} == {("tensorflow", value)}
+
+
 @pytest.mark.parametrize(
     ("key", "lacked", "has"),
     [("model", "mnist_cnn", "mlp"), ("data", "synthetic", "digits"), ("optimizer", "adam", "sgd")],

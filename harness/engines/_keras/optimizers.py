@@ -1,5 +1,6 @@
 """Keras' optimizers by name, with their parameters: the constants of those that other engines have too are theirs."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -52,6 +53,8 @@ class KerasOptimizer:
         of_nothing = dict.fromkeys((*CLIPPING, "weight_decay"))
         keys = {key: value or None if key in of_nothing else value for key, value in keys.items()}
         made = getattr(keras.optimizers, self.kind)
+        known = inspect.signature(made).parameters  # what an older Keras lacks it does by itself, unless it is given
+        keys = {key: value for key, value in keys.items() if key in known or key in given or key not in self.own}
         return made(**keys, gradient_accumulation_steps=accumulated if accumulated > 1 else None)
 
 

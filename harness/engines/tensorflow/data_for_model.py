@@ -39,17 +39,17 @@ def must_have_weights(model: Any, name: str) -> None:
 
 
 def tokens_fault(model: str, data: str) -> str | None:
-    """Why a model by name cannot take the tokens or categories of data of which a description says enough; None where
-    it can, or where nobody knows before its trials. Imports no TensorFlow but as `kind_by_code`."""
+    """Why a model by name cannot take a `tfds:` set, or the tokens or categories of data of which a description says
+    enough; None where it can, or where nobody knows before its trials. Imports no TensorFlow but as `kind_by_code`."""
     if is_own_code(model):
         return None
     workload = load_workload(model)
-    if workload.vocabulary is None or workload.input_shape is None:
+    if workload.input_shape is None:
         return None
     if data.startswith(PREFIX):
         kind = kind_by_code(data)
         return f"it takes {' or '.join(workload.takes)}, no {kind}" if kind and kind not in workload.takes else None
-    if (gives := data_gives(data)) not in ("text", "categories"):
+    if workload.vocabulary is None or (gives := data_gives(data)) not in ("text", "categories"):
         return None
     try:
         info = load_source(data).info(Path())

@@ -51,7 +51,7 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if any(panel.bound for panel in panels):
         how += " Dotted: the bound, min(n, processors) × the base."
     title = f"{scaling_word(summary)}: throughput against replicas"
-    whole = _whole_machine(summary, panels[:MOST_PANELS])
+    whole = _whole_machine(summary, _drawn(panels, looks_of(panels[:MOST_PANELS])))
     found = f"{_over_the_better_base(summary) if whole else ''}{_found_fastest(summary)} {whole}"
     return _draw(summary, panels, name, title, f"{found}{how}")
 
@@ -272,10 +272,8 @@ def _draw(
     caption: str,
     overlay: Sequence[Published] = (),
 ) -> Picture:
-    shown = panels[:MOST_PANELS]
-    looks = looks_of(shown)
-    # a panel whose curves are all below those that have a look would be empty
-    shown = with_one_top([panel for panel in shown if any(curve.label in looks for curve in panel.curves)], looks)
+    looks = looks_of(panels[:MOST_PANELS])
+    shown = with_one_top(_drawn(panels, looks), looks)
     entries = keys(
         looks,
         ideal=any(panel.ideal for panel in shown),
@@ -288,6 +286,11 @@ def _draw(
     caption += hollow_words(shown) + left_out_words(panels, looks, len(shown))
     rows = [*_rows(summary, panels), *_published_rows(overlay)]
     return panelled(drawn, entries, name, title, caption.strip(), rows, sources)
+
+
+def _drawn(panels: Sequence[Panel], looks: Collection[str]) -> list[Panel]:
+    """The first of them, without those whose curves are all below those that have a look: they would be empty."""
+    return [panel for panel in panels[:MOST_PANELS] if any(curve.label in looks for curve in panel.curves)]
 
 
 def _rows(summary: WorkloadSummary, panels: Sequence[Panel]) -> list[ExportRow]:

@@ -28,6 +28,11 @@ def normalised_tagger() -> keras.Model:
     return _tagger(keras.layers.BatchNormalization(momentum=0.9))
 
 
+def synchronised_tagger() -> keras.Model:
+    """Each part has statistics of all replicas' parts of its number."""
+    return _tagger(keras.layers.BatchNormalization(momentum=0.9, synchronized=True))
+
+
 def tagger_without_a_part() -> keras.Model:
     """The gradients of each replica's first part do not reach the sum; its loss is right."""
     accumulated = custom.accumulated

@@ -129,13 +129,14 @@ def test_an_update_to_servers_that_lacks_more_or_less_is_refused(name: str, hold
     assert words in (lacks_more_of_servers(name, UPDATE, holds, WEIGHTS) or "")
 
 
-STRATEGIES = ("mirrored", "central_storage", "multi_worker_mirrored", "parameter_server")
+IN_PARTS = "mirrored, each batch in two parts"
+STRATEGIES = ("mirrored", "central_storage", "multi_worker_mirrored", IN_PARTS, "parameter_server")
 SEVERAL = {
-    "central_storage": {"replicas": [2], "micro_batches": [2]},
+    IN_PARTS: {"strategy": ["mirrored"], "replicas": [2], "micro_batches": [2]},
     "multi_worker_mirrored": {"workers": [2], "replicas": [1]},
     "parameter_server": {"workers": [2], "replicas": [1], "ps": [1]},
 }
-"""What two replicas are where they are not of one process; under one strategy each has its batch in two parts."""
+"""What two replicas are where they are not of one process, or take their batches in parts."""
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder: Path = tmp_path_factory.mktemp("explain")
     two = SEVERAL.get(request.param, {"replicas": [2]})
     optimizer = "adam" if request.param == "central_storage" else "sgd"  # slots take long to trace
-    axes = {"strategy": [request.param], **two, "batch_size": [8], "model": ["mlp"], "optimizer": [optimizer]}
+    axes = {"strategy": [request.param], "batch_size": [8], "model": ["mlp"], "optimizer": [optimizer], **two}
     return one_block(folder, {**axes, "trace": True, "data_dir": digits})
 
 
@@ -174,7 +175,7 @@ class TestOnTensorFlow:
             assert (trial.status, trial.checks.gate) == ("unproved", "instrument"), trial.reason
             assert trial.checks.update is True
 
-    @pytest.mark.parametrize("run", STRATEGIES[:3], indirect=True)
+    @pytest.mark.parametrize("run", STRATEGIES[:4], indirect=True)
     def test_what_was_executed_shows_what_an_instrument_lacks(self, run: Run) -> None:
         reduced = {arm: sum(last(run, arm).executed.pack_bytes) > 4 for arm in (WHOLE, *instruments(run))}
         with_sums = {arm for arm, found in reduced.items() if found}

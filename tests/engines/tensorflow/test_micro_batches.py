@@ -145,6 +145,7 @@ def test_a_step_that_keras_or_the_model_makes_takes_a_batch_whole() -> None:
         ("plain_tagger", {**CENTRAL, "micro_batches": 2}),
         ("normalised_tagger", {**ALONE, "micro_batches": 2}),
         ("normalised_tagger", {**MIRRORED, "micro_batches": 4}),
+        ("synchronised_tagger", {**MIRRORED, "micro_batches": 2, "precision": "mixed_float16"}),
     ],
 )
 def test_a_batch_in_parts_passes_the_whole_gate(shared_zygote: Zygote, model: str, keys: dict[str, Any]) -> None:

@@ -90,5 +90,5 @@ def test_an_input_that_another_replica_gets_is_a_wrong_result(shared_zygote: Zyg
 def test_a_ragged_input_that_is_longer_than_the_model_takes_ends_the_trial_in_one_line(shared_zygote: Zygote) -> None:
     record = trained(shared_zygote, "model_of_short_texts", "texts", **ALONE)
     assert record.status == "crashed"
-    told = "the input words, of which the model takes at most (4,) (cut it in the data, or by most in a features.json)"
+    told = "the input words, of which the model takes at most (4,) (cut it in the data)"
     assert f"{told}, is: 5" in str(record.reason)

@@ -90,6 +90,9 @@ class Source(ABC):
     holds_images: bool = False
     """Whether `own` examples are `read` with images that are still to be decoded, in the pipeline's parallel calls."""
 
+    cut_by: ClassVar[str] = "cut it in the data"
+    """How an input that is longer than the model takes can be cut."""
+
     @abstractmethod
     def prepare(self, data_dir: Path) -> None:
         """Make or download what is missing under `data_dir`; a second call costs little.

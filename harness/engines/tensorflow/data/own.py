@@ -173,9 +173,9 @@ def _with_dense_inputs(examples: "tf.data.Dataset") -> "tf.data.Dataset":
     return examples.map(dense_inputs)
 
 
-def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
+def padded(examples: "tf.data.Dataset", wanted: Shapes, remedy: str) -> "tf.data.Dataset":
     """`examples` whose inputs of varying size have the `wanted` shapes, by zeros behind them; the same where none
-    varies. Reading one that is larger is an error."""
+    varies. Reading one that is larger is an error, with the `remedy`."""
     import keras
     import tensorflow as tf
 
@@ -187,7 +187,7 @@ def padded(examples: "tf.data.Dataset", wanted: Shapes) -> "tf.data.Dataset":
     def pad_inputs(x: Any, y: Any) -> Any:
         specs, parts = by_place(examples.element_spec[0]), by_place(x)
         made = [
-            part if _is_of_fixed_size(specs[place]) else _padded(part, shapes[place], place)
+            part if _is_of_fixed_size(specs[place]) else _padded(part, shapes[place], place, remedy)
             for place, part in parts.items()
         ]
         return keras.tree.pack_sequence_as(x, made), y
@@ -202,15 +202,14 @@ def _is_of_fixed_size(spec: Any) -> bool:
     return isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
 
 
-def _padded(value: Any, shape: tuple[int, ...], place: str) -> Any:
+def _padded(value: Any, shape: tuple[int, ...], place: str, remedy: str) -> Any:
     """An input of any size, as a dense one of this shape."""
     import tensorflow as tf
 
     dense = value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
     has = tf.shape(dense)
     name = f"input {place}".rstrip()  # in no quotes, which TensorFlow would escape
-    cut = "cut it in the data, or by most in a features.json"
-    told = f"the {name}, of which the model takes at most {shape} ({cut}), is:"
+    told = f"the {name}, of which the model takes at most {shape} ({remedy}), is:"
     with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(has <= shape), [told, has])]):
         missing = tf.stack([tf.zeros_like(has), shape - has], axis=1)
     return tf.ensure_shape(tf.pad(dense, missing), shape)

@@ -322,7 +322,7 @@ def read_from(
     """The source's examples, from so many files side by side where that is more than one; ragged ones of the user's own
     as long as the model takes them."""
     examples = source.read(data_dir, files, in_order)
-    return padded(examples, input_shape) if source.gives == "own" else examples
+    return padded(examples, input_shape, source.cut_by) if source.gives == "own" else examples
 
 
 def plain_pass(

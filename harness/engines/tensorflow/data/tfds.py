@@ -138,6 +138,7 @@ def unknown(name: str, data_dir: Path) -> str | None:
     return None if (data_dir / _base_name(dataset)).is_dir() else _no_such(_base_name(dataset), name)
 
 
+@functools.cache
 def kind_by_code(name: str) -> str:
     """`images` or `text` where those are what `tfds:NAME` has by the code of tensorflow-datasets, else nothing. Asks no
     network; few of its builders import TensorFlow."""
@@ -225,17 +226,21 @@ def _in_pieces(made: "tf.data.Dataset") -> "tf.data.Dataset":
 
 def _kind(source: TfdsSource, info: Any) -> str:
     """What the examples are: images or text with labels, or an input and a target as of the user's own. UsageError
-    where they are none of these, or not what is wanted."""
-    kind = _classified(info)[0]
-    if not kind:
-        _must_be_as_own(source, info)
-        kind = "own"
+    where they are none of these, or such of the user's own for a model by name."""
+    if kind := _classified(info)[0]:
+        return kind
+    _must_be_as_own(source, info)
+    _must_be_taken(source, "own")
+    return "own"
+
+
+def _must_be_taken(source: TfdsSource, kind: str) -> None:
+    """UsageError where examples of this kind are wanted for a model by name that takes others."""
     if (workload := source.workload) is not None and kind not in workload.takes:
         raise UsageError(
             f"data: '{source.name}' gives {KINDS[kind]}, and model '{workload.name}' takes "
             f"{' or '.join(workload.takes)}; train one of your own, --model package.module:function"
         )
-    return kind
 
 
 def _must_be_as_own(source: TfdsSource, info: Any) -> None:
@@ -263,7 +268,7 @@ def _download(source: TfdsSource, data_dir: Path) -> None:
 
     tfds = import_tfds()
     builder = _from_code(source, data_dir)
-    _kind(source, builder.info)
+    _must_be_taken(source, _kind(source, builder.info))  # later each model says so itself: others may take them
     _check_manual_files(source, builder, data_dir)
     _check_network(source, builder)
     config = tfds.download.DownloadConfig(try_download_gcs=False)

@@ -36,6 +36,8 @@ HOW = "docs/how-to.md, TFRecord files, has examples"
 class TfrecordSource(Source):
     """The examples of all files that match, one file after the other by name."""
 
+    cut_by = f"cut it by most in {FEATURES}"
+
     def __init__(self, pattern: str) -> None:
         """UsageError where no file matches, or what is beside them is no description of them."""
         self.name = PREFIX + pattern

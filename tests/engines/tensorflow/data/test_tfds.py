@@ -132,8 +132,9 @@ def test_a_model_by_name_is_refused_what_it_does_not_take_before_anything_is_dow
         make_ready(cell(model=taken, data=f"tfds:{data}"), tmp_path)
 
 
-def test_a_model_of_text_is_left_out_where_a_set_is_known_to_have_images() -> None:
+def test_a_model_is_left_out_where_a_set_is_known_to_have_other_examples_than_it_takes() -> None:
     assert tokens_fault("lstm", "tfds:mnist") == "it takes text, no images"
+    assert tokens_fault("lenet", "tfds:imdb_reviews") == "it takes images, no text"
     assert tokens_fault("lstm", "tfds:imdb_reviews") is tokens_fault("lstm", "tfds:of_ones_own") is None
     assert tokens_fault("recommender", "tfds:imdb_reviews") == "it takes categories, no text"
 

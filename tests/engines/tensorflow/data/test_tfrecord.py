@@ -239,7 +239,7 @@ def test_one_input_of_varying_length_is_for_a_model_of_ones_own(made: Made, tmp_
     assert (source.gives, data_gives(source.name)) == ("own", "own")
     [(x, _)] = gate_batches(source, tmp_path, (3,), 4, 8, 1)
     assert (x.dtype.name, x[3].tolist(), x[5].tolist()) == ("int32", [3, 3, 3], [5, 0, 0])
-    told = r"takes at most \(2,\) \(cut it in the data, or by most in a features.json\), is: 3; expected examples as "
+    told = r"takes at most \(2,\) \(cut it by most in features.json\), is: 3; expected examples as "
     with pytest.raises(UsageError, match=told):
         gate_batches(source, tmp_path, (2,), 4, 8, 1)
     with pytest.raises(UsageError, match=r"gives inputs of the shape \(None,\) and the model takes \(3, 2\), expected"):
