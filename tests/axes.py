@@ -6,7 +6,7 @@ The table's entry says which values, and beside what; `OF_COLLECTIVES` says it o
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import Sweep, expand, sweep_from
@@ -19,6 +19,7 @@ from harness.spec.pipeline import PipelineCell
 from harness.spec.work import TAG, Cell
 from harness.trial.engines import catalogue_of
 
+_Cell = TypeVar("_Cell", CollectiveCell, PipelineCell)
 GRADIENT_BYTES = {"mlp": 4 * 669_706}
 _CATALOGUE = load_catalogue()
 CATALOGUE = replace(
@@ -99,13 +100,7 @@ def collectives_of(key: str) -> tuple[CollectiveCell, CollectiveCell]:
         of_model = cell_of(sweep_from({**{k: v for k, v in COLLECTIVE.items() if k != "size"}, GRADIENTS: "mlp"}))
         assert isinstance(of_model, CollectiveCell)
         return of_model.model_copy(update={key: ""}), of_model
-    entry = OF_COLLECTIVES[key]
-    a, b = (cell_of(_spec(COLLECTIVE, entry, key, value)) for value in entry.tried)
-    assert isinstance(a, CollectiveCell)
-    assert isinstance(b, CollectiveCell)
-    differing = {name for name in CollectiveCell.model_fields if a.get(name) != b.get(name)}
-    assert differing == {key}, f"the two collectives of '{key}' differ in {differing}"
-    return a, b
+    return _pair_of(CollectiveCell, COLLECTIVE, OF_COLLECTIVES[key], key)
 
 
 def pipelines_of(key: str) -> tuple[PipelineCell, PipelineCell]:
@@ -114,10 +109,13 @@ def pipelines_of(key: str) -> tuple[PipelineCell, PipelineCell]:
         whole = cell_of(sweep_from(PIPELINE))
         assert isinstance(whole, PipelineCell)
         return whole, whole.cut_behind("shuffle")
-    entry = OF_PIPELINES[key]
-    a, b = (cell_of(_spec(PIPELINE, entry, key, value)) for value in entry.tried)
-    assert isinstance(a, PipelineCell)
-    assert isinstance(b, PipelineCell)
-    differing = {name for name in PipelineCell.model_fields if a.get(name) != b.get(name)}
-    assert differing == {key}, f"the two pipelines of '{key}' differ in {differing}"
+    return _pair_of(PipelineCell, PIPELINE, OF_PIPELINES[key], key)
+
+
+def _pair_of(kind: type[_Cell], work: dict[str, Any], entry: Axis, key: str) -> tuple[_Cell, _Cell]:
+    a, b = (cell_of(_spec(work, entry, key, value)) for value in entry.tried)
+    assert isinstance(a, kind)
+    assert isinstance(b, kind)
+    differing = {name for name in kind.model_fields if a.get(name) != b.get(name)}
+    assert differing == {key}, f"the two of {kind.__name__}'s '{key}' differ in {differing}"
     return a, b

@@ -84,7 +84,8 @@ def _fault(key: str, value: str, catalogue: Catalogue) -> str | None:
         name = calls.name_of(value)
         return f"{key} '{name}' " + ("takes no parameters" if name in known else f"is not one of {', '.join(known)}")
     try:
-        _ = key in SPELT and spelt(key, value, catalogue)
+        if key in SPELT:
+            spelt(key, value, catalogue)
     except UsageError as error:
         return str(error)
     return None
