@@ -69,14 +69,14 @@ import sys
 import numpy as np
 from torch.nn import functional
 from harness.engines.torch.models import module_of
-from harness.engines.torch.reference import placed
+from harness.engines.torch.reference import as_tensors
 from harness.trial.same_work.architectures import architectures
 
 for name, architecture in architectures().items():
     given = np.load(f"{sys.argv[1]}/{name}.npz")
     names, kept = list(architecture.initial(np.random.default_rng(0), 10)), list(architecture.statistics())
     module = module_of(name, {key: given[f"w{i}"] for i, key in enumerate(names)}, architecture.statistics(), 10)
-    loss = functional.cross_entropy(module(placed(given["x"], given["y"])[0]), placed(given["x"], given["y"])[1])
+    loss = functional.cross_entropy(module(as_tensors(given["x"], given["y"])[0]), as_tensors(given["x"], given["y"])[1])
     loss.backward()
     wanted = {key: given[f"g{i}"] for i, key in enumerate([*names, *kept])}
     of_weights, of_kept = ({key: wanted[key] for key in keys} for keys in (names, kept))
@@ -90,9 +90,9 @@ for name, architecture in architectures().items():
 """
 STRIDES_OF_TORCH = """
 import numpy as np
-from harness.engines.torch.reference import placed
+from harness.engines.torch.reference import as_tensors
 
-strides = [placed(np.zeros((2, 6, 5, channels), np.float32), np.zeros(2))[0].stride() for channels in (1, 3)]
+strides = [as_tensors(np.zeros((2, 6, 5, channels), np.float32), np.zeros(2))[0].stride() for channels in (1, 3)]
 assert strides == [(30, 30, 5, 1), (90, 30, 5, 1)], strides
 """
 UPDATES_OF_TORCH = """

@@ -25,7 +25,7 @@ def test_a_model_whose_own_compile_the_cells_would_replace_is_unsupported() -> N
             super().compile(first)
             self.second = second
 
-    asked = SimpleNamespace(request=SimpleNamespace(member=None), cell=SimpleNamespace(mesh=""), model=OfTwo())
+    asked = SimpleNamespace(request=SimpleNamespace(member=None), cell=SimpleNamespace(mesh="", micro_batches=1), model=OfTwo())
     with pytest.raises(Unsupported, match=r"^loop 'fit': the model has its own compile, .* of your own \(--step\)$"):
         FitLoop(asked)  # type: ignore[arg-type]
 
