@@ -76,7 +76,8 @@ for name, architecture in architectures().items():
     given = np.load(f"{sys.argv[1]}/{name}.npz")
     names, kept = list(architecture.initial(np.random.default_rng(0), 10)), list(architecture.statistics())
     module = module_of(name, {key: given[f"w{i}"] for i, key in enumerate(names)}, architecture.statistics(), 10)
-    loss = functional.cross_entropy(module(as_tensors(given["x"], given["y"])[0]), as_tensors(given["x"], given["y"])[1])
+    x, y = as_tensors(given["x"], given["y"])
+    loss = functional.cross_entropy(module(x), y)
     loss.backward()
     wanted = {key: given[f"g{i}"] for i, key in enumerate([*names, *kept])}
     of_weights, of_kept = ({key: wanted[key] for key in keys} for keys in (names, kept))

@@ -25,7 +25,8 @@ def test_a_model_whose_own_compile_the_cells_would_replace_is_unsupported() -> N
             super().compile(first)
             self.second = second
 
-    asked = SimpleNamespace(request=SimpleNamespace(member=None), cell=SimpleNamespace(mesh="", micro_batches=1), model=OfTwo())
+    of_cell = SimpleNamespace(mesh="", micro_batches=1)
+    asked = SimpleNamespace(request=SimpleNamespace(member=None), cell=of_cell, model=OfTwo())
     with pytest.raises(Unsupported, match=r"^loop 'fit': the model has its own compile, .* of your own \(--step\)$"):
         FitLoop(asked)  # type: ignore[arg-type]
 

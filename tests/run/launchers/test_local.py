@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,12 @@ from harness.run.network import EmulatedNetwork, Ground, Grounds, NotAvailable, 
 from harness.run.process.zygote import Zygote
 from harness.spec import Cell
 from tests.record.examples import cell
-from tests.run.network.conftest import emulation, link_of, loopback, members, within
+from tests.run.network.conftest import emulation, link_of, link_that_stays, loopback, members, within
 
 SYNCHRONOUS = cell(strategy="multi_worker_mirrored", workers=3, replicas=1)
 SERVED = cell(strategy="parameter_server", workers=2, replicas=1, ps=1, global_batch_size=32)
 NETWORKED = SYNCHRONOUS.model_copy(update={"network": "rate=100mbit"})
-__all__ = ["emulation", "loopback"]
+__all__ = ["emulation", "link_that_stays", "loopback"]
 
 
 def request(of: Cell, isolate: bool = True) -> Request:
@@ -104,9 +104,9 @@ def test_trials_that_live_at_once_share_no_loopback_and_the_next_trial_takes_one
 
 
 @pytest.mark.usefixtures("loopback")
-def test_nothing_is_left_when_the_run_is_over(zygote: Zygote) -> None:
+def test_nothing_is_left_when_the_run_is_over(zygote: Zygote, link_that_stays: Callable[[str], str]) -> None:
     placement = placed(SYNCHRONOUS, zygote)
-    link = link_of(placement.seats[0].member.namespace)
+    link = link_that_stays(placement.seats[0].member.namespace or "")
     assert members(link)
     zygote.close()
     assert within(5, lambda: not members(link))

@@ -1,10 +1,12 @@
 """Where networks cannot be emulated, their tests are skipped with the reason that a user would read."""
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,14 @@ def loopback() -> None:
     reason = loopback_available()
     if reason is not None:
         pytest.skip(reason)
+
+
+@pytest.fixture
+def link_that_stays() -> Iterator[Callable[[str], str]]:
+    """`link_of`, of a namespace that is held open until the test ends: the kernel would give the number of one that is
+    gone to the next, which may be another test's."""
+    with contextlib.ExitStack() as stack:
+        yield lambda path: f"net:[{os.fstat(stack.enter_context(Path(path).open()).fileno()).st_ino}]"
 
 
 def said_in(host: NetworkHost, code: str, user: int | None = None) -> Any:

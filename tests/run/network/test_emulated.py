@@ -4,7 +4,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -247,10 +247,10 @@ def test_a_network_of_one_host_is_built_and_has_nothing_to_measure() -> None:
         network.measure()
 
 
-def test_closing_leaves_no_namespace_no_process_and_no_interface() -> None:
+def test_closing_leaves_no_namespace_no_process_and_no_interface(link_that_stays: Callable[[str], str]) -> None:
     before = interfaces()
     with EmulatedNetwork(Network.parse("rate=1gbit,delay=1ms"), 2) as network:
-        links = [link_of(host.namespace) for host in network.hosts]
+        links = [link_that_stays(host.namespace) for host in network.hosts]
         pids = [pid for link in links for pid in members(link)]
         assert len(pids) == 2
     assert within(5, lambda: not any(members(link) for link in links) and all(map(ended, pids)))
@@ -276,14 +276,14 @@ def test_a_network_that_could_not_be_built_leaves_nothing(monkeypatch: pytest.Mo
     assert children() == before
 
 
-def test_after_kill_9_of_its_maker_nothing_is_left() -> None:
+def test_after_kill_9_of_its_maker_nothing_is_left(link_that_stays: Callable[[str], str]) -> None:
     before = interfaces()
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
     try:
         assert owner.stdout is not None
         namespaces = owner.stdout.readline().split()
         everything = [owner, *psutil.Process(owner.pid).children(recursive=True)]
-        links = {link_of(f"/proc/{process.pid}/ns/net") for process in everything[1:]}
+        links = {link_that_stays(f"/proc/{process.pid}/ns/net") for process in everything[1:]}
         assert len(everything) == 5, "the maker, a switch with its relay, two hosts"
         assert len(links) == 3
         assert {link_of(namespace) for namespace in namespaces} < links

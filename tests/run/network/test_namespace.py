@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,9 +73,11 @@ def test_a_holder_that_was_killed_is_an_error_and_not_a_hang(held: Namespace) ->
         held.run(SHELL, "-c", "true")
 
 
-def test_closing_leaves_no_process_and_may_be_done_twice(held: Namespace) -> None:
+def test_closing_leaves_no_process_and_may_be_done_twice(
+    held: Namespace, link_that_stays: Callable[[str], str]
+) -> None:
     pid = int(held.start(SHELL, "-c", "echo $$; exec sleep 60"))
-    link = link_of(held.host("").namespace)
+    link = link_that_stays(held.host("").namespace)
     held.close()
     held.close()
     assert within(5, lambda: ended(pid))
