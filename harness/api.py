@@ -357,10 +357,9 @@ def _share(key: str, given: ShareOrText | None) -> float | None:
 
 def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
     """`KEY=VALUE` of each key of a side, as the command line has them; UsageError for a value of another type."""
-    from harness.run.kinds.one_cell import ENVIRONMENT
     from harness.spec.reading import read_keys
     from harness.spec.sweep import Sweep
-    from harness.spec.text import text_of
+    from harness.spec.text import ENVIRONMENT, text_of
 
     keys = given or {}
     variables = {key: value for key, value in keys.items() if key.startswith(ENVIRONMENT)}

@@ -190,6 +190,17 @@ def warming(record: TrialRecord, share: float = 0.3) -> TrialRecord:
     return record.model_copy(update={"windows": record.windows.model_copy(update={"seconds": changed})})
 
 
+def paging(record: TrialRecord, share: float = 0.4, page_faults: int = 5000) -> TrialRecord:
+    """The trial with so many page faults a step, and this share of its processor time in the kernel."""
+    windows = record.windows
+    assert windows is not None
+    counted = {
+        "system_seconds": [share * used for used in windows.cpu_seconds],
+        "page_faults": [page_faults * windows.steps_per_window] * len(windows.seconds),
+    }
+    return record.model_copy(update={"windows": windows.model_copy(update=counted)})
+
+
 def _split(cells: list[Cell], groups: int, chance: random.Random) -> list[list[Cell]]:
     bases = [cell for cell in cells if cell.strategy == "none"]
     rest = [cell for cell in cells if cell.strategy != "none"]

@@ -10,6 +10,7 @@ from typing import Literal
 from harness.analysis.estimates.intervals import Interval, Sample, own_estimate
 from harness.analysis.estimates.windows import diagnose
 from harness.analysis.gpus import GpuWindows, gpu_windows
+from harness.analysis.paging import Paging, paging_of
 from harness.record.cluster import NetworkRecord
 from harness.record.manifest import DeviceRecord
 from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
@@ -68,6 +69,8 @@ class Measured:
     step_time_s: Interval
     cpu_seconds_each: float | None
     """Processor seconds of an example, or of what else the work is counted in: median over trials."""
+    paging: Paging | None
+    """What page faults take of its step; None where they were not counted."""
     peak_memory_bytes: int | None
     """The largest of any trial."""
     peak_device_memory_bytes: int | None
@@ -232,6 +235,7 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
         throughput=throughput,
         step_time_s=throughput.scaled(1 / cell.work.amount).inverted(),
         cpu_seconds_each=_median(trial.cpu_seconds_each for trial in trials),
+        paging=paging_of(trials),
         peak_memory_bytes=_largest(trial.peak_memory_bytes for trial in trials),
         peak_device_memory_bytes=_largest(trial.peak_device_memory_bytes for trial in trials),
         trials=len(trials),

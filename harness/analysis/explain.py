@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean, t_quantile
 from harness.analysis.estimates.verdict import fewest_after
+from harness.analysis.paging import Paging, paging_of
 from harness.analysis.parts import IN_TRACE, WITHIN, PartName, PartWeights, left_by, part_weights
 from harness.analysis.summary import JUDGED
 from harness.analysis.workers import WorkerTimes, step_times
@@ -126,6 +127,8 @@ class Explanation:
     """What adds up over replicas in the program of the whole step (`Executed`); empty where nobody knows."""
     pack_bytes: tuple[int, ...] = ()
     """Bytes of each sum in it; empty as there."""
+    paging: Paging | None = None
+    """What page faults take of the whole step; None where they were not counted."""
     judged: bool = True
     """Whether the run has finished: before its end there are shares and no verdict."""
 
@@ -289,6 +292,7 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         input=next((tuple(trial.executed.input) for trial in whole if trial.executed.input), ()),
         operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),
         pack_bytes=next((tuple(trial.executed.pack_bytes) for trial in whole if trial.executed.pack_bytes), ()),
+        paging=paging_of(trial for trial in whole if trial.measured),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from harness.analysis.explain import Explanation, StepPart
+from harness.analysis.paging import KEEPS_MEMORY, KEPT_BYTES, VARIABLE
 from harness.analysis.parts import PartName
 from harness.record.explain import STEPS_A_CALL, WHOLE
 from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device
+from harness.spec.text import ENVIRONMENT
 from harness.spec.values import Cache
 
 MORE_AHEAD = 8
@@ -40,7 +42,7 @@ class Lever:
     part: str
     """The part of the step that it is to make smaller."""
     setting: str
-    """KEY=VALUE, a key of a spec."""
+    """KEY=VALUE, a key of a spec, or env.NAME=VALUE, as a side of `ab` takes them."""
 
 
 def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCell], Catalogue]) -> list[Lever]:
@@ -105,7 +107,8 @@ def _of_use(part: PartName, found: Explanation, catalogue: Catalogue) -> "list[K
     if part == "input" and (ON_DEVICES in found.input or stays_on_device(catalogue, trained(found.cell).data)):
         return []
     keys = {known.key for known in LEVERS[part]} if catalogue.levers is None else catalogue.levers
-    return [known for known in LEVERS[part] if known.key in keys - useless_keys(found)]
+    keys = keys - useless_keys(found)
+    return [known for known in LEVERS[part] if known.key in keys or known.key.startswith(ENVIRONMENT)]
 
 
 def _in_question(found: Explanation) -> list[StepPart]:
@@ -140,7 +143,8 @@ class KnownLever:
     words: str
     """What the report says of it."""
     key: str
-    """Of a spec. An axis of which there is none says in its entry why (`Axis.no_lever`)."""
+    """Of a spec, or env.NAME, which every engine has. An axis of which there is none says in its entry why
+    (`Axis.no_lever`)."""
     values: ToTry = lambda _cell, _catalogue: iter(())
     fits: Callable[[TrainingCell, Catalogue], bool] | None = None
     """Whether a cell is told of it; None where there is a value to try."""
@@ -289,6 +293,20 @@ def _half_precision(cell: TrainingCell, _: Catalogue) -> Iterator[str]:
         yield "mixed_bfloat16"
 
 
+def _all_of_it(_cell: TrainingCell, _catalogue: Catalogue) -> Iterator[int]:
+    yield KEPT_BYTES
+
+
+def _if_given_back(kept: object, found: Explanation) -> object | None:
+    return kept if found.paging is not None and found.paging.is_much else None
+
+
+_KEPT_MEMORY = KnownLever(
+    f"memory that glibc does not give back ({KEEPS_MEMORY} in the environment)",
+    f"{ENVIRONMENT}{VARIABLE}",
+    _all_of_it,
+    unlike_seen=_if_given_back,
+)
 _LARGER_BATCH = KnownLever("a larger --batch-size", "batch_size", _larger_batch)
 _SERVED = (
     _LARGER_BATCH,
@@ -300,6 +318,7 @@ _XLA = KnownLever("--xla", "xla", _xla)
 _ONE_PROGRAM = (_SEVERAL_STEPS, _XLA)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
+        _KEPT_MEMORY,
         KnownLever("decoding once (--cache memory)", "cache", _cached("memory")),
         KnownLever("several examples at a time (--parallel-calls)", "parallel_calls", _more_calls),
         KnownLever("more batches ahead (--prefetch)", "prefetch", _more_ahead),
@@ -309,6 +328,7 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
         KnownLever("one file for all the images' (--shards)", "shards", _in_few_files),
     ),
     "communication": (
+        _KEPT_MEMORY,
         KnownLever("a shorter --cycle-time", "cycle_time", _shorter_cycles),
         KnownLever("another --num-packs", "num_packs", _packed("num_packs")),
         KnownLever("another --bytes-per-pack", "bytes_per_pack", _packed("bytes_per_pack"), unlike_seen=_that_cut),
@@ -317,6 +337,7 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
         KnownLever("a larger --batch-size (as much is added up for more)", "batch_size", _larger_batch),
     ),
     "update": (
+        _KEPT_MEMORY,
         KnownLever("an optimizer that does less (--optimizer)", "optimizer", fits=_any_cell),
         *_ONE_PROGRAM,
     ),
@@ -332,11 +353,13 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
         _XLA,
     ),
     "contention": (
+        _KEPT_MEMORY,
         KnownLever("fewer workers", "workers", _fewer_workers, _of_workers),
         KnownLever("fewer replicas", "replicas", _fewer_replicas, _of_replicas),
         KnownLever("more cores for each", "workers", fits=_any_cell),
     ),
     "compute": (
+        _KEPT_MEMORY,
         KnownLever("--precision mixed_bfloat16", "precision", _half_precision),
         KnownLever("--xla (where the device is faster by it)", "xla", _xla),
         KnownLever("a smaller model", "model", fits=_any_cell),

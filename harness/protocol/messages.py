@@ -187,6 +187,25 @@ class Turn(Message):
     """Whether to prove an update before the window."""
 
 
+class Usage(Message):
+    """What a process has used so far, or in a while."""
+
+    cpu_seconds: float = 0.0
+    """User and system."""
+    system_seconds: float = 0.0
+    """Of these in the kernel."""
+    page_faults: int = 0
+    """Pages, mostly of 4 KiB, that the kernel gave it because it touched them."""
+
+    def since(self, earlier: "Usage") -> "Usage":
+        """What was used between the two."""
+        return Usage(
+            cpu_seconds=max(0.0, self.cpu_seconds - earlier.cpu_seconds),
+            system_seconds=max(0.0, self.system_seconds - earlier.system_seconds),
+            page_faults=max(0, self.page_faults - earlier.page_faults),
+        )
+
+
 class WindowTimes(Message):
     """One window: wall and processor seconds of `steps` steps, and what the wait before it used."""
 
@@ -198,6 +217,9 @@ class WindowTimes(Message):
     waiting_cpu_seconds: float
     check_seconds: float = 0.0
     """What was proved before the window took so long."""
+    system_seconds: float = 0.0
+    """Of the processor's seconds those in the kernel."""
+    page_faults: int = 0
     workers: list[float] = []
     """Seconds of each worker, where there are several; `seconds` is the largest."""
 
@@ -255,7 +277,7 @@ class Report(Message):
     window: WindowTimes | None = None
     note: str | None = None
     """A line for the person, of what it waits for."""
-    usage_cpu_seconds: float | None = None
-    """Processor seconds so far of a process that was asked for its usage."""
+    usage: Usage | None = None
+    """What a process has used so far that was asked for it."""
     outcome: Outcome | None = None
     job: JobReport | None = None

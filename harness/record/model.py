@@ -21,9 +21,7 @@ def build(part: type[BaseModel]) -> None:
         build(kind)
 
 
-def without_empty(written: dict[str, Any], key: str) -> dict[str, Any]:
-    """What a part is written as, less a key that later versions added and that says nothing here: records and exports
+def without_empty(written: dict[str, Any], *later: str) -> dict[str, Any]:
+    """What a part is written as, less the keys that later versions added and that say nothing here: records and exports
     of what has no such thing stay as they were."""
-    if not written.get(key):
-        written.pop(key, None)
-    return written
+    return {key: value for key, value in written.items() if value or key not in later}

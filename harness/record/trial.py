@@ -1,5 +1,6 @@
 """The record of one trial: what was asked, what ran, every window raw, and the proof."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -70,6 +71,10 @@ class Windows(RecordModel):
     sync_seconds: Duration
     """Median cost of one synchronisation, from the pilot."""
     waiting_cpu_seconds: Duration = 0.0
+    system_seconds: list[Duration] = []
+    """Of `cpu_seconds[i]` those in the kernel; empty in earlier records, as `page_faults`."""
+    page_faults: list[Natural] = []
+    """Pages that the kernel gave the trial's processes in window i because they touched them (minor faults)."""
     after_own: list[Natural] = []
     """Indices of the windows that came right after one of the trial's own, and not after another trial's."""
     workers: list[list[Duration]] = []
@@ -77,14 +82,36 @@ class Windows(RecordModel):
     untimed_steps: Natural = 0
     """Calls of a collective between workers that came before each window and are in none."""
 
+    @property
+    def cpu_s_per_step(self) -> float | None:
+        """Of the measured windows, all processes together, as what follows; None where there is none."""
+        return self._per_step(self.cpu_seconds)
+
+    @property
+    def page_faults_per_step(self) -> float | None:
+        """None where they were not counted."""
+        return self._per_step(self.page_faults)
+
+    @property
+    def system_share(self) -> float | None:
+        """Of the processor time the share in the kernel; None where that was not told."""
+        told, used = self._per_step(self.system_seconds), self.cpu_s_per_step
+        return told / used if told is not None and used else None
+
+    def _per_step(self, of_windows: Sequence[float]) -> float | None:
+        measured = of_windows[self.measured_from :]
+        return math.fsum(measured) / (len(measured) * self.steps_per_window) if measured else None
+
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(write(self), "untimed_steps")
+        return without_empty(write(self), "untimed_steps", "system_seconds", "page_faults")
 
     @model_validator(mode="after")
     def _lengths_agree(self) -> "Windows":
         if not len(self.seconds) == len(self.cpu_seconds) == len(self.rounds):
             raise ValueError("seconds, cpu_seconds and rounds differ in length")
+        if any(kernel and len(kernel) != len(self.seconds) for kernel in (self.system_seconds, self.page_faults)):
+            raise ValueError("system_seconds or page_faults differs in length from seconds")
         if self.measured_from > len(self.seconds):
             raise ValueError("measured_from lies beyond the last window")
         if max(self.after_own, default=-1) >= len(self.seconds):
@@ -159,10 +186,7 @@ class Executed(RecordModel):
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        for key in _LATER_OF_EXECUTED:
-            written = without_empty(written, key)
-        return written
+        return without_empty(write(self), *_LATER_OF_EXECUTED)
 
 
 class Resources(RecordModel):

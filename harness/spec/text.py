@@ -7,6 +7,9 @@ from harness.spec.reading import Spec, is_list
 from harness.spec.sweep import SPELLINGS, Sweep
 from harness.visible import quoted
 
+ENVIRONMENT = "env."
+"""Before the name of an environment variable where a key of a spec may stand, too."""
+
 
 def value_from(key: str, text: str, spec: type[Spec] = Sweep) -> Any:
     """`text` as the type of `key`; a list where the key takes one, split at commas. UsageError names the key.

@@ -12,7 +12,7 @@ from harness.protocol.messages import Outcome, Report, Request
 from harness.record.checks import Checks
 from harness.record.trial import PhaseName
 from harness.trial.ending import TrialEnd, WrongResult, ending_of
-from harness.trial.memory import peak_memory_bytes
+from harness.trial.usage import peak_memory_bytes
 
 
 class Findings(Checks):

@@ -16,7 +16,8 @@ from typing import SupportsFloat
 
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Tracer
-from harness.protocol.messages import Report, Turn, WindowTimes
+from harness.protocol.messages import Report, Turn, Usage, WindowTimes
+from harness.trial.usage import usage
 
 SYNC_MULTIPLE = 50
 """A window lasts at least so many synchronisations."""
@@ -98,7 +99,8 @@ class Clock:
     _paces: list[float] = field(default_factory=list, init=False)
     _long_enough: int = field(default=0, init=False)
     _wall: float = field(default=0.0, init=False)
-    _cpu: float = field(default=0.0, init=False)
+    _used: Usage = field(default_factory=Usage, init=False)
+    """Before the first step of what is timed."""
     _idle_since: float = field(default=0.0, init=False)
     _idle_cpu_since: float = field(default=0.0, init=False)
     _waited: float = field(default=0.0, init=False)
@@ -124,7 +126,7 @@ class Clock:
             if turn.do == "finish":
                 return self._after_the_last_window()
             self._begin(turn)
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._used, self._wall = usage(), time.perf_counter()
         due = self._untimed[0] if self._untimed else self._steps
         self._issued = due if self.scheduled < self.gate_steps else self._in_calls(due)
         return self._issued
@@ -142,7 +144,7 @@ class Clock:
             self.losses.append(float(loss))
             return
         wall = time.perf_counter() - self._wall
-        cpu = time.process_time() - self._cpu
+        used = usage().since(self._used)
         self.scheduled += self._issued
         self.losses.append(float(loss))
         if self._untimed:
@@ -156,7 +158,7 @@ class Clock:
             self._pilot(wall)
         else:
             self._learn(wall)
-            self._report(wall, cpu)
+            self._report(wall, used)
             self._in_turn = False
         self._idle_since, self._idle_cpu_since = time.perf_counter(), time.process_time()
 
@@ -246,14 +248,16 @@ class Clock:
         self.synchronise()
         return time.perf_counter() - start
 
-    def _report(self, wall: float, cpu: float) -> None:
+    def _report(self, wall: float, used: Usage) -> None:
         self.channel.send(
             Report(
                 window=WindowTimes(
                     round=self._round,
                     steps=self._steps,
                     seconds=round(wall, NANOSECONDS),
-                    cpu_seconds=round(max(0.0, cpu), NANOSECONDS),
+                    cpu_seconds=round(used.cpu_seconds, NANOSECONDS),
+                    system_seconds=round(used.system_seconds, NANOSECONDS),
+                    page_faults=used.page_faults,
                     waiting_seconds=round(self._waited, NANOSECONDS),
                     waiting_cpu_seconds=round(max(0.0, self._waited_cpu), NANOSECONDS),
                     check_seconds=round(self._proving_s, NANOSECONDS),

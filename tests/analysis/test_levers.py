@@ -9,6 +9,7 @@ import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
 from harness.analysis.levers import LEVERS, Lever, advice, levers_of
+from harness.analysis.paging import Paging
 from harness.analysis.parts import PartName
 from harness.registry import registered
 from harness.run.kinds.one_cell import one_cell
@@ -317,6 +318,20 @@ def test_every_lever_makes_a_cell_that_there_is(part: str, cell: Cell) -> None:
         assert one_cell("b", base, {key: value})[1] != cell
 
 
+KEEP_MEMORY = "env.MALLOC_TOP_PAD_"
+
+
+@pytest.mark.parametrize("part", sorted({*BOUND} - {"dispatch"}))
+def test_where_a_step_pays_for_memory_that_is_given_back_the_first_lever_keeps_it(part: str) -> None:
+    paying = replace(explained(BOUND[part]), paging=Paging(0.4, 5000.0, 100_000.0))
+    first, *rest = (lever.setting for lever in levers(paying))
+    assert first == f"{KEEP_MEMORY}=67108864"
+    assert rest == tried(BOUND[part]), "where it pays for none"
+    assert paying.binding is not None
+    words = advice(paying.binding.name, paying, catalogue_of("tensorflow"))
+    assert words.startswith("memory that glibc does not give back (MALLOC_TOP_PAD_=67108864 in the environment)")
+
+
 KEYS = {known.key for known in itertools.chain.from_iterable(LEVERS.values())}
 
 
@@ -325,7 +340,13 @@ def test_an_axis_has_a_lever_or_its_entry_says_why_there_is_none(key: str) -> No
     assert bool(KEYS & {key, *TABLE[key].kinds}) != bool(TABLE[key].no_lever)
 
 
+@pytest.mark.parametrize("engine", registered("harness.engines", "ENGINE"))
+def test_memory_that_is_kept_is_a_lever_of_every_engine(engine: str) -> None:
+    paying = replace(explained(CALM), paging=Paging(0.4, 5000.0, 100_000.0))
+    assert advice("compute", paying, catalogue_of(engine)).startswith("memory that glibc does not give back")
+
+
 def test_a_lever_is_a_key_of_a_spec_and_an_engine_names_no_other() -> None:
-    assert set(ASKED) >= KEYS
+    assert {*ASKED, KEEP_MEMORY} >= KEYS
     engines = [catalogue_of(engine) for engine in registered("harness.engines", "ENGINE")]
     assert set().union(*(engine.levers or () for engine in engines)) <= KEYS

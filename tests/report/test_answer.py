@@ -19,7 +19,7 @@ from harness.spec.cell import trained
 from harness.spec.work import Cell
 from tests.comparisons import scaled
 from tests.report.answers import said
-from tests.synthetic import default_cells, failed, make_cell, make_run, unproved, warming
+from tests.synthetic import default_cells, failed, make_cell, make_run, paging, unproved, warming
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,6 +55,28 @@ def test_undecided_for_the_sake_of_a_cell_that_scatters_says_that_the_best_is_sl
     assert "; it is slower, but of 1 of 3 distributed cells that is not known; about 21 trials a cell " in text
     assert "when corrected" not in text
     assert ", and 1 of 3 may not be slower; about 21 trials " in glance
+
+
+@pytest.mark.parametrize(("share", "page_faults", "told"), [(0.4, 5000, True), (0.1, 5000, False), (0.4, 5, False)])
+def test_a_step_that_pays_for_memory_which_is_given_back_is_told_with_what_ends_it(
+    share: float, page_faults: int, told: bool
+) -> None:
+    def pays(record: TrialRecord) -> TrialRecord:
+        distributed = record.cell.replicas_in_sync > 1
+        return paging(record, share, page_faults) if distributed else paging(record, 0.02, 30)
+
+    summary = summarise(*make_run([make_cell(), make_cell("mirrored", 2)], faults=False, change=pays))
+    pays_for = "40 % of its processor time in the kernel, with 5,000 page faults a step"
+    words = f"mirrored ×2 b32 spends {pays_for} (none ×1 b32: 2 %)"
+    assert (words in "\n".join(answer_lines(summary))) == told
+    found = [remark for remark in remarks(summary) if "gives back" in remark.text]
+    assert [remark.cells for remark in found] == [(f"mirrored ×2 b32 ({pays_for})",)] * told
+
+
+def test_page_faults_that_were_not_counted_are_not_told() -> None:
+    [summary] = [summarise(*make_run([make_cell(), make_cell("mirrored", 2)], faults=False))]
+    assert all(cell.measured is None or cell.measured.paging is None for cell in summary.cells)
+    assert "page faults" not in "\n".join(answer_lines(summary))
 
 
 def test_it_names_what_cannot_be_told_apart_and_the_simplest_of_it() -> None:

@@ -1,9 +1,10 @@
 """The clock: single steps for the gate, a pilot that chooses K, then one window a turn."""
 
 import math
+import mmap
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -21,6 +22,7 @@ class Bench:
         self.parent, self.step_s = Channel(ours), step_s
         self.gated: list[int] = []
         self.synchronised = 0
+        self.work: Callable[[int], None] = lambda _steps: None
         self.clock = Clock(Channel(theirs), self._synchronise, window_s, gate_steps, self.gated.append, a_call=a_call)
 
     def _synchronise(self) -> None:
@@ -34,6 +36,7 @@ class Bench:
         while steps := self.clock.begin():
             windows.append(steps)
             time.sleep(self.step_s * steps)
+            self.work(steps)
             self.clock.end(1.5)
         return windows
 
@@ -103,6 +106,22 @@ def test_every_step_is_counted_and_every_window_ends_with_a_synchronisation() ->
     assert bench.clock.scheduled == sum(windows)
     assert bench.synchronised >= len(windows)
     assert bench.clock.losses == [1.5] * len(windows)
+
+
+def test_pages_that_a_step_asks_the_kernel_for_are_counted_with_their_window() -> None:
+    bench, pages = Bench(step_s=0.001, window_s=0.01), 200
+
+    def touch(steps: int) -> None:
+        with mmap.mmap(-1, steps * pages * mmap.PAGESIZE) as memory:
+            for page in range(steps * pages):
+                memory[page * mmap.PAGESIZE] = 1
+
+    bench.work = touch
+    steps = bench.run(*turns(1))[-1]
+    window = bench.reports()[-1].window
+    assert window is not None
+    assert steps * pages <= window.page_faults < 2 * steps * pages
+    assert 0 <= window.system_seconds <= window.cpu_seconds
 
 
 def test_the_time_spent_waiting_for_a_turn_is_in_no_window() -> None:

@@ -162,6 +162,7 @@ def _published(figure: PublishedFigure, cell: PublishedCell) -> CellTrials:
             throughput=throughput,
             step_time_s=throughput.scaled(1 / cell.work.amount).inverted(),
             cpu_seconds_each=None,
+            paging=None,
             peak_memory_bytes=None,
             peak_device_memory_bytes=None,
             trials=figure.trials or 0,

@@ -1,6 +1,5 @@
 """A worker or parameter server: it carries out what the coordinator sends, until the trial is over."""
 
-import time
 from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.devices import device_kinds
@@ -8,7 +7,7 @@ from harness.engines.tensorflow.devices.base import ServerDevices
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Report, Request, Turn
 from harness.record.trial import Resources
-from harness.trial.memory import peak_memory_bytes
+from harness.trial.usage import peak_memory_bytes, usage
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -54,7 +53,7 @@ def _obey(channel: Channel) -> None:
             continue
         match Turn.model_validate_json(line).do:
             case "usage":
-                channel.send(Report(usage_cpu_seconds=time.process_time()))
+                channel.send(Report(usage=usage()))
             case "leave" | "finish":
                 return
             case "window":

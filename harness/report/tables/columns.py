@@ -108,6 +108,8 @@ TRIAL_COLUMNS: tuple[Column, ...] = (
     Column("windows.steps_per_window", "count", "", "steps of a window"),
     Column("windows.sync_seconds", "number", "s", "median cost of one synchronisation"),
     Column("windows.waiting_cpu_seconds", "number", "s", "processor time used while others had the turn"),
+    Column("windows.system_share", "number", "share", "of the processor time, in the kernel"),
+    Column("windows.page_faults_per_step", "number", "", "pages that its processes asked the kernel for"),
     Column("checks.gate", "category", "", f"which checks there are: {', '.join(typing.get_args(GateName))}"),
     Column("checks.reduction", "flag", "", "the exact sum on every replica"),
     Column("checks.update", "flag", "", "the update of a single device"),
@@ -170,6 +172,8 @@ WINDOW_COLUMNS: tuple[Column, ...] = (
     Column("steps", "count", "", "steps of the window"),
     Column("seconds", "number", "s", "wall time between two synchronisations; of several workers the slowest's"),
     Column("cpu_seconds", "number", "s", "processor time, all processes"),
+    Column("system_seconds", "number", "s", "of it in the kernel"),
+    Column("page_faults", "number", "", "pages that its processes asked the kernel for"),
     Column("step_time_s", "number", "s", "seconds ÷ steps"),
     Column("throughput_examples_per_s", "number", "examples/s", "global batch size ÷ step time"),
     Column("fastest_worker_seconds", "number", "s", "of several workers: the first to be done"),
@@ -255,6 +259,8 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
     *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput", _OWN),
     *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s", _OWN),
     Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_each"),
+    Column("system_share", "number", "share", "of it in the kernel, median", "measured.paging.system_share"),
+    Column("page_faults_per_step", "number", "", "median over trials", "measured.paging.page_faults_per_step"),
     Column("peak_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_memory_bytes"),
     Column(
         "peak_device_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_device_memory_bytes"

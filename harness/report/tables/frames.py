@@ -136,8 +136,8 @@ def _window_values(name: str, trial: TrialRecord, windows: Windows) -> "np.ndarr
             return np.full(len(seconds), steps)
         case "seconds":
             return seconds
-        case "cpu_seconds":
-            return np.asarray(windows.cpu_seconds, dtype=float)
+        case "cpu_seconds" | "system_seconds" | "page_faults":
+            return np.asarray(getattr(windows, name) or np.full(len(seconds), np.nan), dtype=float)
         case "step_time_s":
             return seconds / steps
         case "fastest_worker_seconds":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from harness.analysis import Interval, Noise, WorkloadSummary
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.ops import judge_ops
+from harness.analysis.paging import KEEPS_MEMORY
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
 from harness.report.words.engines import processors_of_engines, told_of
@@ -33,6 +34,7 @@ def caveats(work: WorkloadSummary, throughput: Interval, noise: Noise, margins: 
     return (
         *filter(None, [useless_words(work)]),
         *_ops(work, margins),
+        *_paging(work),
         *_remarks(work),
         *_trends(work),
         *cached_words(work),
@@ -178,6 +180,21 @@ def _clocks(work: WorkloadSummary) -> Iterator[str]:
             f"A GPU's clock was held down in {slowed:,} of {windows:,} windows, most often those of {cell.label}: "
             f"{most.words}. What that cost is in the figures."
         )
+
+
+def _paging(work: WorkloadSummary) -> Iterator[str]:
+    """That the fastest distributed cell, or where none is ranked the fastest, pays for memory it need not give back."""
+    answer, found = work.answer, {cell.cell_id: cell for cell in work.ranking}
+    cell, base = (found.get(one or "") for one in (answer.best_distributed_id or answer.best_id, answer.base_id))
+    told = None if cell is None or cell.measured is None else cell.measured.paging
+    if cell is None or told is None or not told.is_much:
+        return
+    beside = None if base is None or base is cell or base.measured is None else base.measured.paging
+    of_base = "" if base is None or beside is None else f" ({base.label}: {beside.share_words})"
+    yield (
+        f"{cell.label} spends {told.words}{of_base}: memory that glibc gives back and takes again. {KEEPS_MEMORY} in "
+        "the environment keeps it; explain --try measures what that gives."
+    )
 
 
 def _limits(work: WorkloadSummary) -> Iterator[str]:

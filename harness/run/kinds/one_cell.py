@@ -10,11 +10,10 @@ from harness.errors import UsageError, nearest
 from harness.run.request import asked_matrix
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import AXES, Sweep, sweep_from
-from harness.spec.text import text_of, value_from
+from harness.spec.text import ENVIRONMENT, text_of, value_from
 from harness.spec.work import Cell
 from harness.visible import names_secret, quoted, without_secrets
 
-ENVIRONMENT = "env."
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
 """Keys of a spec that say how a sweep repeats its cells, and what says so in a comparison."""
 ONE_FOR_BOTH = tuple(key for key, setting in SETTINGS.items() if setting.sets_rounds)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.protocol.hosting import Child
-from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
+from harness.protocol.messages import Membership, Outcome, Report, Turn, Usage, WindowTimes
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.trial import PhaseName
 from harness.run.launchers.base import Placement, Seat
@@ -24,9 +24,9 @@ class Process:
     ready: Report | None = None
     window: WindowTimes | None = None
     outcome: Outcome | None = None
-    used_cpu_s: float | None = None
-    """What a server said last of its processor time; None while it is asked."""
-    before_cpu_s: float = 0.0
+    used: Usage | None = None
+    """What a server said last; None while it is asked."""
+    used_before: Usage = field(default_factory=Usage)
     hung_up: bool = False
 
     @property
@@ -74,8 +74,8 @@ class Merged:
             if self._window_is_over():
                 self._ask_servers()
                 self._when_servers_have_answered()
-        elif report.usage_cpu_seconds is not None:
-            process.used_cpu_s = report.usage_cpu_seconds
+        elif report.usage is not None:
+            process.used = report.usage
             self._when_servers_have_answered()
         elif report.outcome is not None:
             process.outcome = report.outcome
@@ -115,11 +115,11 @@ class Merged:
 
     def _ask_servers(self) -> None:
         for server in self.servers:
-            server.before_cpu_s, server.used_cpu_s = server.used_cpu_s or 0.0, None
+            server.used_before, server.used = server.used or server.used_before, None
             server.tell(Turn(do="usage"))
 
     def _when_servers_have_answered(self) -> None:
-        if any(server.used_cpu_s is None for server in self.servers):
+        if any(server.used is None for server in self.servers):
             return
         if self._window_is_over():
             self.out.append(Report(window=self._window()))
@@ -131,17 +131,20 @@ class Merged:
             self.out.append(ready.model_copy(update={"sync_seconds": sync}))
 
     def _window(self) -> WindowTimes:
-        """Every worker's time of the same steps: the largest is the window's, processor time adds up."""
+        """Every worker's time of the same steps: the largest is the window's; what all have used adds up."""
         taken = [worker.window for worker in self.workers if worker.window is not None]
-        servers = math.fsum(max(0.0, (s.used_cpu_s or 0.0) - s.before_cpu_s) for s in self.servers)
+        servers = [server.used.since(server.used_before) for server in self.servers if server.used is not None]
+        used: list[Usage | WindowTimes] = [*taken, *servers]
         return WindowTimes(
             round=taken[0].round,
             steps=taken[0].steps,
             seconds=max(window.seconds for window in taken),
-            cpu_seconds=math.fsum(window.cpu_seconds for window in taken) + servers,
+            cpu_seconds=math.fsum(one.cpu_seconds for one in used),
             waiting_seconds=min(window.waiting_seconds for window in taken),
             waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in taken),
             check_seconds=max(window.check_seconds for window in taken),
+            system_seconds=math.fsum(one.system_seconds for one in used),
+            page_faults=sum(one.page_faults for one in used),
             workers=[window.seconds for window in taken] if len(taken) > 1 else [],
         )
 

@@ -13,7 +13,7 @@ def awaited(merged: Merged) -> list[Process]:
     workers = [process for process in silent if not process.member.serves]
     if merged.asked in ("pilot", "window"):
         late = [p for p in workers if (p.ready if merged.asked == "pilot" else p.window) is None]
-        return late or [process for process in silent if process.member.serves and process.used_cpu_s is None]
+        return late or [process for process in silent if process.member.serves and process.used is None]
     return workers or silent
 
 

@@ -52,6 +52,8 @@ def windows_of(taken: Taken) -> Windows | None:
         untimed_steps=taken.untimed_steps,
         after_own=taken.after_own,
         waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in windows),
+        system_seconds=[window.system_seconds for window in windows],
+        page_faults=[window.page_faults for window in windows],
         workers=[list(times) for times in zip(*(window.workers for window in windows), strict=True)],
     )
 
@@ -75,8 +77,7 @@ def figures_of(cell: Cell, windows: Windows) -> dict[str, float]:
     seconds = windows.seconds[windows.measured_from :]
     steps = windows.steps_per_window * len(seconds)
     step_time = math.fsum(seconds) / steps
-    cpu = math.fsum(windows.cpu_seconds[windows.measured_from :])
-    return {"step_time_s": step_time, **rates(cell, step_time, cpu / steps)}
+    return {"step_time_s": step_time, **rates(cell, step_time, windows.cpu_s_per_step or 0.0)}
 
 
 def phases_of(taken: Taken, clocked: Mapping[str, float]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.protocol.channel import Channel
-from harness.protocol.messages import Membership, Outcome, Report, Turn, WindowTimes
+from harness.protocol.messages import Membership, Outcome, Report, Turn, Usage, WindowTimes
 from harness.record.checks import Checks
 from harness.record.trial import Executed
 from harness.run.launchers import Placement, Seat
@@ -112,15 +112,16 @@ def test_the_servers_processor_time_of_a_window_is_part_of_it() -> None:
     trial = merged(SERVED)
     assert tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True)) == []
     for server, used in zip(trial.servers, (5.0, 7.0), strict=True):
-        trial.take_in(server, Report(usage_cpu_seconds=used))
+        trial.take_in(server, Report(usage=Usage(cpu_seconds=used, system_seconds=1.0, page_faults=100)))
     assert trial.out.pop().ready
     trial.take_in(trial.processes[0], window(1.0, 0.25))
     assert trial.out == []
     for server, used in zip(trial.servers, (5.5, 7.25), strict=True):
-        trial.take_in(server, Report(usage_cpu_seconds=used))
+        trial.take_in(server, Report(usage=Usage(cpu_seconds=used, system_seconds=1.25, page_faults=107)))
     [report] = trial.out
     assert report.window is not None
     assert report.window.cpu_seconds == pytest.approx(0.25 + 0.5 + 0.25)
+    assert (report.window.system_seconds, report.window.page_faults) == (0.5, 14)
 
 
 def test_a_trial_ends_well_when_all_workers_did_and_hold_the_same_variables() -> None:
@@ -206,7 +207,7 @@ def test_in_a_window_the_server_is_named_only_once_the_workers_have_reported() -
     trial = merged(SERVED)
     tell(trial, Report(ready=True, steps=4), Report(ready=True), Report(ready=True))
     for server in trial.servers:
-        trial.take_in(server, Report(usage_cpu_seconds=1.0))
+        trial.take_in(server, Report(usage=Usage(cpu_seconds=1.0)))
     trial.asked = "window"
     assert awaited_words(trial) == "coordinator in start has not reported"
     trial.take_in(trial.processes[0], window(1.0))

@@ -127,7 +127,7 @@ class Supervisor:
             self._heard(hand, report.job)
         elif report.ready:
             self._ready(hand, event.at_s)
-        elif report.usage_cpu_seconds is not None:
+        elif report.usage is not None:
             hand.asked_at_s, hand.heard_at_s = None, event.at_s
         elif report.outcome is not None:
             hand.outcome = report.outcome

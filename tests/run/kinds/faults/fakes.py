@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.protocol.messages import JobReport, Membership, Outcome, Report
+from harness.protocol.messages import JobReport, Membership, Outcome, Report, Usage
 from harness.record.trial import Resources
 from harness.run.kinds.faults.crew import Crew, Event, Hand
 
@@ -70,7 +70,7 @@ class FakeCrew(Crew):
     def ask(self, hand: Hand) -> None:
         hand.asked_at_s = self.now
         if hand.name not in self.silent:
-            self.say(hand.name, 0.0, Report(usage_cpu_seconds=0.0))
+            self.say(hand.name, 0.0, Report(usage=Usage()))
 
     def leave(self) -> None:
         self.starts.append("leave")
