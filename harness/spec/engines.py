@@ -164,7 +164,7 @@ def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
         "replicas": [name for name, traits in here.items() if traits.many_replicas_a_process],
     }
     for key, able in have.items():
-        if min(sweep.asked(key)) > 1 and able:
+        if min(sweep.asked(key), default=1) > 1 and able:
             return "" if {*able} & {*sweep.asked("strategy")} else f"; several {key}: --strategy {' or '.join(able)}"
     return ""
 

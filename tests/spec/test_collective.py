@@ -7,11 +7,12 @@ import pytest
 from harness.errors import UsageError
 from harness.plan.blocks import make_plan
 from harness.run.kinds.one_cell import one_cell
-from harness.spec import Matrix, expand, sweep_from
+from harness.spec import Matrix, sweep_from
 from harness.spec.axes import TABLE, Axes
 from harness.spec.bases import base_of
 from harness.spec.cell import trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
+from harness.spec.engines import matrix_of
 from harness.spec.work import Cell
 from tests.axes import CATALOGUE, KEYS_OF_COLLECTIVES
 
@@ -22,7 +23,7 @@ OWN_DEFAULTS = {"cross_device_op": "auto"}
 
 def planned(**keys: Any) -> Matrix:
     """The matrix of a sweep of collectives."""
-    return expand(sweep_from({"work": "collective", **keys}), CATALOGUE)
+    return matrix_of([(sweep_from({"work": "collective", **keys}), CATALOGUE)])
 
 
 def cells_of(**keys: Any) -> list[CollectiveCell]:

@@ -7,9 +7,10 @@ import pytest
 from harness.errors import UsageError
 from harness.plan.blocks import make_plan
 from harness.run.kinds.one_cell import one_cell
-from harness.spec import Matrix, expand, sweep_from
+from harness.spec import Matrix, sweep_from
 from harness.spec.bases import base_of
 from harness.spec.cell import trained
+from harness.spec.engines import matrix_of
 from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
 from harness.spec.work import cell_from
 from harness.trial.engines import catalogue_of
@@ -17,9 +18,13 @@ from harness.trial.engines import catalogue_of
 CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=8)
 
 
+def matrix_from(asked: dict[str, Any], engine: str = "tensorflow") -> Matrix:
+    return matrix_of([(sweep_from(asked), catalogue_of(engine))])
+
+
 def planned(**keys: Any) -> Matrix:
     """The matrix of a sweep of pipelines."""
-    return expand(sweep_from({"work": "pipeline", **keys}), catalogue_of())
+    return matrix_from({"work": "pipeline", **keys})
 
 
 def inputs_of(matrix: Matrix) -> list[PipelineCell]:
@@ -132,7 +137,7 @@ def test_data_that_stay_on_the_device_are_left_out_beside_others() -> None:
 
 def test_an_engine_without_pipelines_of_its_own_is_refused() -> None:
     with pytest.raises(UsageError, match="engine: it has no input pipeline that is measured by itself"):
-        expand(sweep_from({"work": "pipeline", "engine": ["torch"]}), catalogue_of("torch"))
+        matrix_from({"work": "pipeline", "engine": ["torch"]}, "torch")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_an_engine_without_pipelines_of_its_own_is_refused() -> None:
 )
 def test_a_data_service_that_would_do_nothing_or_break_a_promise_is_refused(asked: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match=f"^no combination is left to run .*a data service of .*{reason}"):
-        expand(sweep_from({"data_service": [1], **asked}), catalogue_of())
+        matrix_from({"data_service": [1], **asked})
 
 
 @pytest.mark.parametrize(
@@ -163,14 +168,14 @@ def test_what_would_do_nothing_to_examples_that_a_function_of_ones_own_makes_is_
     asked: dict[str, Any], told: str, work: str
 ) -> None:
     own = {"model": ["mine:model"], "data": ["mine:examples"], "work": work}
-    assert [cell for cell in expand(sweep_from(own), catalogue_of()).cells if cell.get("data") == "mine:examples"]
+    assert [cell for cell in matrix_from(own).cells if cell.get("data") == "mine:examples"]
     with pytest.raises(UsageError, match=f"mine:examples, {told}"):
-        expand(sweep_from({**own, **asked}), catalogue_of())
+        matrix_from({**own, **asked})
 
 
 def test_a_data_service_of_two_workers_serves_strategies_of_one_process_in_any_order() -> None:
     of_input = {"cache": ["none"], "deterministic": [False], "data_service": [0, 2]}
-    matrix = expand(sweep_from({"strategy": ["none", "mirrored"], "replicas": [1, 2], **of_input}), catalogue_of())
+    matrix = matrix_from({"strategy": ["none", "mirrored"], "replicas": [1, 2], **of_input})
     served = {(cell.shape.replicas, cell.get("data_service")) for cell in matrix.cells}
     assert served >= {(1, 0), (1, 2), (2, 0), (2, 2)}
     assert not [item for item in matrix.left_out if "service" in item.combination]
@@ -196,7 +201,7 @@ def test_data_that_are_not_written_into_files_are_refused_with_the_remedy(
     work: dict[str, Any], asked: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(UsageError, match=f"^no combination is left to run .*{reason}"):
-        expand(sweep_from({**work, **asked}), catalogue_of())
+        matrix_from({**work, **asked})
 
 
 @pytest.mark.parametrize(
@@ -215,21 +220,21 @@ def test_data_that_are_not_written_into_files_are_refused_with_the_remedy(
 def test_an_input_that_workers_could_not_share_is_refused_with_the_remedy(asked: dict[str, Any], reason: str) -> None:
     several = {"strategy": ["multi_worker_mirrored"], "workers": [2]}
     with pytest.raises(UsageError, match=f"^no combination is left to run .*{reason}"):
-        expand(sweep_from({**several, **asked}), catalogue_of())
+        matrix_from({**several, **asked})
 
 
 def test_a_sharing_of_the_input_is_of_strategies_with_workers_and_others_are_measured_without() -> None:
     asked = {"strategy": ["none", "multi_worker_mirrored"], "workers": [2], "shards": [2], "cache": ["none"]}
-    matrix = expand(sweep_from({**asked, "autoshard": ["off", "data", "file"]}), catalogue_of())
+    matrix = matrix_from({**asked, "autoshard": ["off", "data", "file"]})
     shared = {(cell.get("strategy"), cell.get("autoshard")) for cell in matrix.cells}
     assert shared == {("none", "off"), *(("multi_worker_mirrored", policy) for policy in ("off", "data", "file"))}
     for strategy in ("mirrored", "parameter_server"):
         with pytest.raises(UsageError, match=r"^autoshard: .* no strategy of this sweep has workers that share"):
-            expand(sweep_from({"strategy": [strategy], "autoshard": ["data"]}), catalogue_of())
+            matrix_from({"strategy": [strategy], "autoshard": ["data"]})
 
 
 def test_an_engine_that_writes_no_files_says_so_itself_and_keeps_the_cell() -> None:
-    matrix = expand(sweep_from({"engine": ["torch"], "strategy": ["none"], "shards": [0, 2]}), catalogue_of("torch"))
+    matrix = matrix_from({"engine": ["torch"], "strategy": ["none"], "shards": [0, 2]}, "torch")
     assert {cell.get("shards") for cell in matrix.cells} == {0, 2}
 
 
