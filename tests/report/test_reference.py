@@ -65,15 +65,15 @@ NO_TEXT = ("parquet", "windows-parquet", "tensorboard")
 # Made anew by: .venv/bin/python -c 'from tests.report.test_reference import export_digests; print(export_digests())'
 DIGESTS = {
     "asv": "abcc0b74a665526d",
-    "cells": "285395f7b5a2e4e8",
-    "csv": "b178c8fd64a5e94a",
+    "cells": "f758378b14388377",
+    "csv": "9f8c77f25a7e3e4a",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "0ce555146656c848",
+    "json": "263f52bf699531b0",
     "junit": "cfd31d24b48ada12",
     "markdown": "2110af5ce71bc2a6",
-    "pytest-benchmark": "6ffb5fc2868efb10",
-    "windows": "d5ac065d01ec6dd9",
+    "pytest-benchmark": "42e0169faf1460c6",
+    "windows": "0961d253a78d6ae6",
 }
 
 
