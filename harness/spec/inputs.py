@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.spec.axes import TABLE, is_own_code
+from harness.spec.axes import TABLE, Axes, is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.pipeline import PipelineCell
+from harness.spec.text import text_of
 from harness.visible import plural
 
 FILES = "tfrecord:"
@@ -17,6 +18,8 @@ ON_DEVICES = "OnDevices"
 """The stage of an input whose one batch stays there, where an engine has no pipelines."""
 BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("source", "decode"))
 """Axes of what a cache does once."""
+OF_STAGES = {key: Axes.model_fields[key].default for key, axis in TABLE.items() if axis.stage is not None}
+"""Axes of what a pipeline is made of, with their defaults."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,13 @@ class NothingLeft(UsageError):
 
 def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
     """Why the input cannot be had as it is asked for, or what is asked would do nothing; None where it can."""
-    return _unserved(catalogue, at) or _unwritten(catalogue, at) or _unmapped(at) or _unshared(catalogue, at)
+    return (
+        _unserved(catalogue, at)
+        or _unwritten(catalogue, at)
+        or _unmapped(at)
+        or _unshared(catalogue, at)
+        or _unpiped(catalogue, at)
+    )
 
 
 def on_device(data: str) -> str:
@@ -91,6 +100,14 @@ def _unmapped(at: TrainingCell | PipelineCell) -> LeftOut | None:
     )
     found = next(((told, instead) for is_asked, told, instead in asked if is_asked), None)
     return found and LeftOut(f"{at.data}, {found[0]}", f"your function makes its examples itself: {found[1]}")
+
+
+def _unpiped(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why nothing is asked of the stages of a pipeline that is not there: the cell would be the one without."""
+    asked = [f"{key} {text_of(key, at.get(key))}" for key, usual in OF_STAGES.items() if at.get(key) != usual]
+    if not asked or not stays_on_device(catalogue, at.data):
+        return None
+    return LeftOut(f"{at.data}, {asked[0]}", on_device(at.data))
 
 
 def stays_on_device(catalogue: Catalogue, data: str) -> bool:

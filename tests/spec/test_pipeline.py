@@ -8,9 +8,11 @@ from harness.errors import UsageError
 from harness.plan.blocks import make_plan
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, sweep_from
+from harness.spec.axes import TABLE
 from harness.spec.bases import base_of
 from harness.spec.cell import trained
 from harness.spec.engines import matrix_of
+from harness.spec.inputs import OF_STAGES
 from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
 from harness.spec.work import cell_from
 from harness.trial.engines import catalogue_of
@@ -133,6 +135,17 @@ def test_data_that_stay_on_the_device_are_left_out_beside_others() -> None:
     matrix = planned(data=["digits", "synthetic"])
     assert [cell.data for cell in inputs_of(matrix)] == ["digits"]
     assert [item.combination for item in matrix.left_out] == ["mnist_cnn on synthetic"]
+
+
+@pytest.mark.parametrize("key", OF_STAGES)
+def test_a_training_on_data_that_stay_on_the_device_is_one_cell_whatever_is_asked_of_a_pipeline(key: str) -> None:
+    usual = OF_STAGES[key]
+    other = next(value for value in TABLE[key].tried if value != usual)
+    alone = {"strategy": ["none"], "replicas": [1]}
+    matrix = matrix_from({**alone, "data": ["digits", "synthetic"], key: [usual, other]})
+    assert [cell.get(key) for cell in matrix.cells if cell.get("data") == "synthetic"] == [usual]
+    with pytest.raises(UsageError, match=r"^no combination is left to run .*synthetic"):
+        matrix_from({**alone, "data": ["synthetic"], key: [other]})
 
 
 def test_an_engine_without_pipelines_of_its_own_is_refused() -> None:
