@@ -39,9 +39,14 @@ class FedModel:
     inputs: tuple[FedBy, ...]
 
     @property
+    def ranked(self) -> tuple[FedBy, ...]:
+        """Those with a place: what is unproved is no answer, unless it was asked to be ranked."""
+        return tuple(one for one in self.inputs if one.summary.place is not None)
+
+    @property
     def fastest(self) -> FedBy:
-        """Of those that are ranked, where one is."""
-        return next((one for one in self.inputs if one.summary.place is not None), self.inputs[0])
+        """Of those that are `ranked`."""
+        return self.ranked[0]
 
 
 def fed_models(work: WorkloadSummary) -> tuple[FedModel, ...]:

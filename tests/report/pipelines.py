@@ -1,5 +1,6 @@
 """Runs of input pipelines."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,15 @@ def at_its_rate(trial: TrialRecord, rates: dict[Cell, float]) -> TrialRecord:
         return trial.model_copy(update={**values, "checks": checks, "cpu_seconds_per_example": CPU_S})
     checks = Checks(gate="instrument", update=True)
     return trial.model_copy(update={**values, "checks": checks, "status": "unproved", "reason": checks.unproved})
+
+
+def unproved(run: Run, *cells: Cell) -> Run:
+    """The same run with examples of these inputs that differ from pass to pass."""
+    other = "other examples in each pass"
+    checks = Checks(gate="pipeline", batches=True, detail=dict.fromkeys(("examples", "order", "late"), other))
+    values = {"checks": checks, "status": "unproved", "reason": checks.unproved}
+    trials = [trial.model_copy(update=values) if trial.cell in cells else trial for trial in run.trials]
+    return replace(run, trials=trials)
 
 
 def run_at(rates: dict[Cell, float], tmp_path: Path) -> Run:

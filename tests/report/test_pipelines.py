@@ -17,7 +17,7 @@ from harness.report.terminal.run import run_text
 from harness.report.words.brief import brief_lines
 from harness.report.words.pipelines import lines_of
 from harness.spec.pipeline import AppetiteCell
-from tests.report.pipelines import CPU_S, EQUAL, FAST, RATES, SLOW, run_at
+from tests.report.pipelines import CPU_S, EQUAL, FAST, RATES, SLOW, run_at, unproved
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,29 @@ def test_each_stage_has_what_comes_out_behind_it(summary: RunSummary) -> None:
     assert found == [(FAST, "decode"), (FAST, ""), (SLOW, "decode"), (SLOW, "")]
     table = stages_table(work)
     assert [row[:2] for row in table.rows[2:]] == [("input b64 cache none", part) for part in ("decode", "all of it")]
+
+
+def test_an_input_that_could_not_be_proved_is_no_answer_and_said_to_be_left_out(run: Run) -> None:
+    made = unproved(run, FAST)
+    summary = summarise(made.manifest, made.trials)
+    beside, others, alone = lines_of(summary.workloads[0])
+    assert "; its fastest, input b64 cache none parallel_calls 1, gives " in beside
+    assert others.startswith("Of its 2 ranked inputs: 1 the limit now (input b64 cache none), 1 undecided")
+    text = " ".join(run_text(made.manifest, made.trials, summary, 100, False).split())
+    assert f"{alone} 1 measured cell is unproved and left out of the ranking (" in text
+    made = unproved(run, FAST, EQUAL)
+    beside, _ = lines_of(summarise(made.manifest, made.trials).workloads[0])
+    assert "; its only input that could be proved, input b64 cache none, gives 500: input is the limit now" in beside
+
+
+def test_where_no_input_could_be_proved_terminal_and_page_have_nothing_to_recommend(run: Run) -> None:
+    made = unproved(run, FAST, EQUAL, SLOW)
+    summary = summarise(made.manifest, made.trials)
+    nothing = "Nothing to recommend: of 3 cells none could be proved."
+    assert brief_lines(summary)[0] == nothing
+    text = " ".join(run_text(made.manifest, made.trials, summary, 100, False).split())
+    assert f"The answer {nothing} 3 measured cells are unproved and left out of the ranking" in text
+    assert nothing in render(made.manifest, made.trials, summary)
 
 
 def test_terminal_and_page_say_it_first(run: Run, summary: RunSummary) -> None:

@@ -19,7 +19,7 @@ from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import OF_LIMIT, ranking_table, unproved_table
 from harness.report.tables.table import Head, Table, noted_once
 from harness.report.terminal.table import Rooms, in_room, table_text
-from harness.report.words.answer import answer_lines, run_sentences
+from harness.report.words.answer import answer_lines, left_out_words, run_sentences
 from harness.report.words.machine import busy_words, machine_words
 from harness.report.words.method import recorded_words, windows_words
 from harness.report.words.over import OVER, over_base
@@ -74,8 +74,9 @@ def run_text(
 
 def _answer(summary: RunSummary) -> Sequence[str]:
     """The answer of each ranking, or what is told of all work together."""
-    own = own_lines(summary)
-    return answer_lines(summary) if own is None else [*own, *run_sentences(summary)]
+    if (own := own_lines(summary)) is None:
+        return answer_lines(summary)
+    return [*own, *dict.fromkeys(filter(None, map(left_out_words, summary.workloads))), *run_sentences(summary)]
 
 
 def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:

@@ -8,7 +8,7 @@ from harness.analysis import SHARED_LABEL, Interval, Noise, RunSummary, Workload
 from harness.analysis.cells import marked
 from harness.analysis.collectives import of_collectives
 from harness.analysis.estimates.verdict import Margins
-from harness.analysis.pipelines import FedModel, fed_models
+from harness.analysis.pipelines import FedModel
 from harness.report.words.caveats import GAINS, caveats, is_virtual
 from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import (
@@ -24,7 +24,7 @@ from harness.report.words.headline import (
     without_strategy,
 )
 from harness.report.words.over import whole_lacking
-from harness.report.words.pipelines import headline_of, lines_of, model_figures
+from harness.report.words.pipelines import headline_of, lines_of, model_figures, ranked_models
 from harness.report.words.separation import (
     ENOUGH,
     Rival,
@@ -175,13 +175,14 @@ def left_out_words(work: WorkloadSummary) -> str:
 def _answer_of(work: WorkloadSummary, noise: Noise, block_s: float | None, margins: Margins) -> AnswerText:
     answer = work.answer
     if answer.best_id is None or answer.throughput is None:
-        count = plural(len(work.cells), "cell")
+        competing = [cell for cell in work.cells if cell.trials.cell.competes]
+        count = plural(len(competing), "cell")
         if work.unranked:
             said = f"Nothing to recommend: of {count} none could be proved."
             return AnswerText(work.workload.label, said, "", "", (left_out_words(work),))
-        none = f"none of {count}" if len(work.cells) > 1 else "its only cell has not"
+        none = f"none of {count}" if len(competing) > 1 else "its only cell has not"
         return AnswerText(work.workload.label, f"Nothing was measured: {none} ended well.", "", "", ())
-    if models := fed_models(work):
+    if models := ranked_models(work):
         return _of_pipelines(work, models, block_s)
     return AnswerText(
         workload=work.workload.label,

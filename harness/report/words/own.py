@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.collectives import of_collectives
-from harness.analysis.pipelines import fed_models
 from harness.report.words.collectives import collective_lines
-from harness.report.words.pipelines import pipeline_lines
+from harness.report.words.pipelines import pipeline_lines, ranked_models
 
 
 def _is_fed(work: WorkloadSummary) -> bool:
-    """Whether it is of an input that was measured beside its model; alone it has a ranking as all others."""
-    return bool(fed_models(work))
+    """Whether it is of a ranked input that was measured beside its model; else it is told as all other work."""
+    return bool(ranked_models(work))
 
 
 _OWN: tuple[tuple[Callable[[WorkloadSummary], bool], Callable[[RunSummary], Sequence[str]]], ...] = (

@@ -20,8 +20,8 @@ def pipeline_lines(summary: RunSummary) -> tuple[str, ...]:
 
 
 def lines_of(work: WorkloadSummary) -> Iterator[str]:
-    """The same of one ranking; nothing where no input was measured beside what its model takes."""
-    models = fed_models(work)
+    """The same of one ranking; nothing where no ranked input was measured beside what its model takes."""
+    models = fed_models(work) if ranked_models(work) else ()
     for number, model in enumerate(models):
         yield beside_words(model)
         if not number:
@@ -35,13 +35,23 @@ def lines_of(work: WorkloadSummary) -> Iterator[str]:
         )
 
 
+def ranked_models(work: WorkloadSummary) -> tuple[FedModel, ...]:
+    """The models of which an input is ranked, which alone is an answer."""
+    return tuple(model for model in fed_models(work) if model.ranked)
+
+
 def beside_words(model: FedModel) -> str:
     """`mnist_cnn at batch 128 takes 11,000 examples/s …; its input b128 gives 25,000: input is the limit at 2.3× [2.2 –
     2.4] the current rate.`"""
-    fed, unit = model.fastest, model.cell.work.quantity.unit
-    label = fed.summary.label
-    which = f"its fastest, {label}," if len(model.inputs) > 1 else f"its {label}"
+    unit, count = model.cell.work.quantity.unit, len(model.inputs)
     takes = f"{name_of(model)} takes {significant(model.appetite.value)} {unit} from batches that wait on its device"
+    if not model.ranked:
+        return f"{takes}; of {plural(count, 'input')} none could be proved."
+    fed = model.fastest
+    label = fed.summary.label
+    which = f"its fastest, {label}," if count > 1 else f"its {label}"
+    if count > len(model.ranked) == 1:
+        which = f"its only input that could be proved, {label},"
     return f"{takes}; {which} gives {significant(fed.rate.value)}: {limit_words(fed)}."
 
 
@@ -68,20 +78,20 @@ def limit_words(fed: FedBy) -> str:
 
 
 def others_words(model: FedModel) -> str:
-    """How many of several inputs are the limit, and which; empty of one input, and where nothing is judged."""
-    if len(model.inputs) < 2 or model.fastest.limit == "not_judged":
+    """How many of several ranked inputs are the limit, and which; empty of one, and where nothing is judged."""
+    if len(model.ranked) < 2 or model.fastest.limit == "not_judged":
         return ""
-    count = len(model.inputs)
-    counted = {limit: [one.summary.label for one in model.inputs if one.limit == limit] for limit in LIMITS}
-    if len(counted["later"]) == count:
-        return f"None of its {count} inputs is the limit."
+    count = f"{len(model.ranked)}{'' if model.ranked == model.inputs else ' ranked'} inputs"
+    counted = {limit: [one.summary.label for one in model.ranked if one.limit == limit] for limit in LIMITS}
+    if len(counted["later"]) == len(model.ranked):
+        return f"None of its {count} is the limit."
     words = {"later": "not the limit", "now": "the limit now", "undecided": "undecided"}
     told = [
         f"{len(labels)} {words[limit]}" + (f" ({listed(labels)})" if limit != "later" else "")
         for limit, labels in counted.items()
         if labels
     ]
-    return f"Of its {count} inputs: {', '.join(told)}." if told else ""
+    return f"Of its {count}: {', '.join(told)}." if told else ""
 
 
 def headline_of(models: tuple[FedModel, ...]) -> str:
