@@ -5,6 +5,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -12,10 +13,10 @@ from harness.analysis.explain import Explanation, StepPart
 from harness.analysis.paging import KEEPS_MEMORY, KEPT_BYTES, VARIABLE
 from harness.analysis.parts import PartName
 from harness.record.explain import STEPS_A_CALL, WHOLE
-from harness.spec.axes import FETCHING, REPEATING
+from harness.spec.axes import FETCHING, REPEATING, is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
-from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device
+from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, UNCOUNTED, stays_on_device
 from harness.spec.text import ENVIRONMENT
 from harness.spec.values import Cache
 
@@ -30,6 +31,8 @@ PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 PARTS_OF_A_PACK = 64
 """Where such a value leaves all in the one pack that the step was seen to have, as many of its parts or more: the first
 layer's weights, which are packed last, may be the most of it."""
+_OWN_EXAMPLES = re.compile(r"Shuffle\((\d+)\) Repeat Batch\(\d+\)(?!.* Repeat)")
+"""How the stages end that draw a user's own examples. Batches of the user's own are repeated last of all."""
 _RING = ("[ring]", ": ring]")
 """How an operation ends that is TensorFlow's ring, by its own name or by what became of `auto`."""
 
@@ -149,7 +152,8 @@ class KnownLever:
     fits: Callable[[TrainingCell, Catalogue], bool] | None = None
     """Whether a cell is told of it; None where there is a value to try."""
     unlike_seen: Callable[[object, Explanation], object | None] = _as_it_is
-    """A value by what ran of the cell's step: another one, or None, where with this it would be the same program."""
+    """A value by what ran of the cell's step: another one, or None, where with this it would be the same program, or
+    none."""
 
 
 def _any_cell(_cell: TrainingCell, _catalogue: Catalogue) -> bool:
@@ -163,6 +167,22 @@ def _cached(kind: Cache) -> ToTry:
             yield kind
 
     return values
+
+
+def _if_counted(kind: object, found: Explanation) -> object | None:
+    """Of a user's own code only examples are kept, of which it is known how many there are."""
+    cell = trained(found.cell)
+    return kind if not is_own_code(cell.data) or _are_counted(cell, found.input) else None
+
+
+def _are_counted(cell: TrainingCell, stages: Sequence[str]) -> bool:
+    """As far as the buffer tells that they are shuffled in, where its size was not asked for: it holds all, or 1 GiB of
+    them; of an unknown number UNCOUNTED, unless fewer are 1 GiB."""
+    shuffled = _OWN_EXAMPLES.search(" ".join(stages))
+    if shuffled is None or cell.shuffle_buffer:
+        return False
+    size = int(shuffled[1])
+    return size > UNCOUNTED or (size < UNCOUNTED and cell.cache == "none")
 
 
 def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
@@ -319,11 +339,16 @@ _ONE_PROGRAM = (_SEVERAL_STEPS, _XLA)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
         _KEPT_MEMORY,
-        KnownLever("decoding once (--cache memory)", "cache", _cached("memory")),
+        KnownLever("decoding once (--cache memory)", "cache", _cached("memory"), unlike_seen=_if_counted),
         KnownLever("several examples at a time (--parallel-calls)", "parallel_calls", _more_calls),
         KnownLever("more batches ahead (--prefetch)", "prefetch", _more_ahead),
         KnownLever("more of them on the devices (--device-prefetch)", "device_prefetch", _more_on_device),
-        KnownLever("decoding once into a file, where memory has no room (--cache file)", "cache", _cached("file")),
+        KnownLever(
+            "decoding once into a file, where memory has no room (--cache file)",
+            "cache",
+            _cached("file"),
+            unlike_seen=_if_counted,
+        ),
         KnownLever("several files side by side (--interleave)", "interleave", _files_side_by_side),
         KnownLever("one file for all the images' (--shards)", "shards", _in_few_files),
     ),

@@ -14,6 +14,8 @@ from harness.visible import plural
 
 FILES = "tfrecord:"
 IMAGE_FILES = "folder:"
+UNCOUNTED = 10_000
+"""The shuffle buffer of examples whose number is not known, which are not cached: there may be no end of them."""
 ON_DEVICES = "OnDevices"
 """The stage of an input whose one batch stays there, where an engine has no pipelines."""
 BEFORE_CACHE = tuple(key for key, axis in TABLE.items() if axis.stage in ("source", "decode"))

@@ -268,6 +268,28 @@ def test_examples_that_auto_has_no_room_for_are_decoded_again_and_again_and_have
     assert fed("TFRecord", "Map", cache="none", data_service=1) == ["prefetch=8"], "a service takes no cache"
 
 
+@pytest.mark.parametrize(
+    ("cache", "stages", "is_kept"),
+    [
+        ("auto", ["Shuffle(20000)", "Repeat", "Batch(64)", "Map"], True),
+        ("none", ["Shuffle(1797)", "Repeat", "Batch(64)", "Map"], True),
+        ("none", ["Shuffle(10000)", "Repeat", "Batch(64)", "Map"], False),
+        ("auto", ["Shuffle(10000)", "Repeat", "Batch(64)", "Map"], False),
+        ("auto", ["Shuffle(1783)", "Repeat", "Batch(64)", "Map"], False),
+        ("none", ["Shuffle(20000)", "Repeat", "Batch(64)", "Map", "Repeat"], False),
+        ("none", ["Shuffle(1797)", "Batch(64)", "Repeat"], False),
+    ],
+)
+def test_of_examples_of_ones_own_only_so_many_as_are_known_are_cached_and_of_ones_own_batches_none(
+    cache: str, stages: list[str], is_kept: bool
+) -> None:
+    keys = {"model": "mine:model", "data": "mine:data", "cache": cache}
+    kept = ["cache=memory", "prefetch=8", "cache=file"]
+    assert fed("FlatMap", *stages, "Prefetch(2)", **keys) == (kept if is_kept else ["prefetch=8"])
+    asked = fed("FlatMap", *stages, "Prefetch(2)", **keys, shuffle_buffer=20_000)
+    assert asked == ["prefetch=8"], "the buffer's size is no number of examples then"
+
+
 @pytest.mark.parametrize("cache", ["auto", "none"])
 def test_a_batch_that_stays_on_the_devices_has_no_input_to_make_faster(cache: str) -> None:
     keys = {"data": "synthetic", "cache": cache, "parallel_calls": 1}

@@ -16,6 +16,7 @@ from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, fits, only
 from harness.errors import HarnessError, UsageError
 from harness.spec.axes import Axes
+from harness.spec.inputs import UNCOUNTED
 from harness.spec.pipeline import Cut
 from harness.trial.examples import GATE_SEED, shifted
 from harness.visible import plural
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 2**30
 """The most that preprocessed examples may take in memory: for the cache, else for the shuffle buffer."""
-
-UNCOUNTED = 10_000
-"""The shuffle buffer of examples whose number is not known, which are not cached: there may be no end of them."""
 
 BLOCK = 256
 BLOCK_BYTES = 2**25

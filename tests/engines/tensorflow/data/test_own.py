@@ -13,10 +13,11 @@ import pytest
 
 from harness.engines.tensorflow.data import DataInfo, load_source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
-from harness.engines.tensorflow.data.pipeline import UNCOUNTED, gate_batches, pipeline
+from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
 from harness.engines.tensorflow.structures import as_keras_takes, parts_of
 from harness.errors import UsageError
+from harness.spec.inputs import UNCOUNTED
 
 MODULE = """
     import numpy as np
