@@ -30,11 +30,16 @@ def name_of(text: str) -> str:
     return text.partition("(")[0].strip() if text.endswith(")") else text
 
 
-def parameters_of(key: str, text: str, defaults: Mapping[str, ParameterValue]) -> Mapping[str, ParameterValue]:
+def parameters_of(
+    key: str,
+    text: str,
+    defaults: Mapping[str, ParameterValue],
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+) -> Mapping[str, ParameterValue]:
     """The parameters that `text`, a value of `key`, gives, in the order of `defaults` and without those that are at it.
 
-    `defaults` has each parameter that the name takes, with its default. Raises UsageError, one line that names the
-    parameter and what it takes.
+    `defaults` has each parameter that the name takes, with its default, and `elsewhere` those that it lacks, with the
+    name that has them. Raises UsageError, one line that names the parameter and what it takes.
     """
     name = name_of(text)
     if name == text:
@@ -44,10 +49,10 @@ def parameters_of(key: str, text: str, defaults: Mapping[str, ParameterValue]) -
     given: dict[str, ParameterValue] = {}
     for parameter, value in _pieces(text):
         if parameter not in defaults:
-            takes = _listed(defaults, ", ")
+            takes, other = _listed(defaults, ", "), elsewhere.get(parameter)
+            meant = f"; did you mean '{other}{text.removeprefix(name)}'?" if other else nearest(parameter, defaults)
             raise UsageError(
-                f"{key}: given {text!r}: '{name}' has no parameter {parameter!r}, expected some of {takes}"
-                + nearest(parameter, defaults)
+                f"{key}: given {text!r}: '{name}' has no parameter {parameter!r}, expected some of {takes}{meant}"
             )
         if parameter in given:
             raise UsageError(f"{key}: given {text!r}: '{parameter}' is there twice")

@@ -22,7 +22,10 @@ def _asked(text: str) -> tuple[str, Parameters]:
     name = calls.name_of(text)
     if name not in KERAS:
         raise not_one_of("optimizer", name, KERAS)
-    given = calls.parameters_of("optimizer", text, KERAS[name].defaults)
+    of = KERAS[name]
+    others = {other: item.own for other, item in KERAS.items() if item.kind == of.kind}
+    elsewhere = {parameter: other for other, own in others.items() for parameter in own}
+    given = calls.parameters_of("optimizer", text, of.defaults, elsewhere)
     if len(clipped := [key for key in CLIPPING if given.get(key)]) > 1:
         raise UsageError(f"optimizer: given {text!r}: {' and '.join(clipped)} together, expected one of them")
     return name, given
