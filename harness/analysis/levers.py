@@ -5,18 +5,18 @@
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from harness.analysis.explain import Explanation, StepPart
 from harness.analysis.paging import KEEPS_MEMORY, KEPT_BYTES, VARIABLE
 from harness.analysis.parts import PartName
+from harness.analysis.stages import are_photographs, can_be_kept, in_several_files
 from harness.record.explain import STEPS_A_CALL, WHOLE
-from harness.spec.axes import FETCHING, REPEATING, is_own_code
+from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
-from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, UNCOUNTED, stays_on_device
+from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device
 from harness.spec.text import ENVIRONMENT
 from harness.spec.values import Cache
 
@@ -31,8 +31,6 @@ PACKS = {"num_packs": 2, "bytes_per_pack": 2**20}
 PARTS_OF_A_PACK = 64
 """Where such a value leaves all in the one pack that the step was seen to have, as many of its parts or more: the first
 layer's weights, which are packed last, may be the most of it."""
-_OWN_EXAMPLES = re.compile(r"Shuffle\((\d+)\) Repeat Batch\(\d+\)(?!.* Repeat)")
-"""How the stages end that draw a user's own examples. Batches of the user's own are repeated last of all."""
 _RING = ("[ring]", ": ring]")
 """How an operation ends that is TensorFlow's ring, by its own name or by what became of `auto`."""
 
@@ -169,20 +167,8 @@ def _cached(kind: Cache) -> ToTry:
     return values
 
 
-def _if_counted(kind: object, found: Explanation) -> object | None:
-    """Of a user's own code only examples are kept, of which it is known how many there are."""
-    cell = trained(found.cell)
-    return kind if not is_own_code(cell.data) or _are_counted(cell, found.input) else None
-
-
-def _are_counted(cell: TrainingCell, stages: Sequence[str]) -> bool:
-    """As far as the buffer tells that they are shuffled in, where its size was not asked for: it holds all, or 1 GiB of
-    them; of an unknown number UNCOUNTED, unless fewer are 1 GiB."""
-    shuffled = _OWN_EXAMPLES.search(" ".join(stages))
-    if shuffled is None or cell.shuffle_buffer:
-        return False
-    size = int(shuffled[1])
-    return size > UNCOUNTED or (size < UNCOUNTED and cell.cache == "none")
+def _if_it_can_be_kept(kind: object, found: Explanation) -> object | None:
+    return kind if can_be_kept(trained(found.cell), found.input) else None
 
 
 def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
@@ -191,8 +177,13 @@ def _in_few_files(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
 
 
 def _files_side_by_side(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
-    if (cell.data.startswith(FILES) or cell.shards > 1) and cell.interleave < 2:
+    in_files = cell.data.startswith(FILES) or cell.shards > 1 or are_photographs(cell.data)
+    if in_files and cell.interleave < 2:
         yield FILES_AT_ONCE
+
+
+def _if_several_files(at_once: object, found: Explanation) -> object | None:
+    return at_once if in_several_files(trained(found.cell), found.input) else None
 
 
 def _more_calls(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
@@ -339,7 +330,7 @@ _ONE_PROGRAM = (_SEVERAL_STEPS, _XLA)
 LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     "input": (
         _KEPT_MEMORY,
-        KnownLever("decoding once (--cache memory)", "cache", _cached("memory"), unlike_seen=_if_counted),
+        KnownLever("decoding once (--cache memory)", "cache", _cached("memory"), unlike_seen=_if_it_can_be_kept),
         KnownLever("several examples at a time (--parallel-calls)", "parallel_calls", _more_calls),
         KnownLever("more batches ahead (--prefetch)", "prefetch", _more_ahead),
         KnownLever("more of them on the devices (--device-prefetch)", "device_prefetch", _more_on_device),
@@ -347,9 +338,14 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
             "decoding once into a file, where memory has no room (--cache file)",
             "cache",
             _cached("file"),
-            unlike_seen=_if_counted,
+            unlike_seen=_if_it_can_be_kept,
         ),
-        KnownLever("several files side by side (--interleave)", "interleave", _files_side_by_side),
+        KnownLever(
+            "several files side by side (--interleave)",
+            "interleave",
+            _files_side_by_side,
+            unlike_seen=_if_several_files,
+        ),
         KnownLever("one file for all the images' (--shards)", "shards", _in_few_files),
     ),
     "communication": (

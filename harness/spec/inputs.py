@@ -14,6 +14,8 @@ from harness.visible import plural
 
 FILES = "tfrecord:"
 IMAGE_FILES = "folder:"
+JPEG_FILES = "photographs"
+"""What data are called that lie in a TFRecord file, or in several, by how many there are."""
 UNCOUNTED = 10_000
 """The shuffle buffer of examples whose number is not known, which are not cached: there may be no end of them."""
 ON_DEVICES = "OnDevices"

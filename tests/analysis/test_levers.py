@@ -304,6 +304,11 @@ def test_examples_of_several_files_are_read_side_by_side_and_images_from_one() -
     assert fed("TFRecord", "Map", shards=8)[-1] == "interleave=4"
     assert fed("TFRecord", "Map", shards=8, interleave=4)[-1] == "cache=file"
     assert fed("Map", data="folder:/images")[-1] == "shards=1"
+    for data in ("photographs", "photographs:500", "tfrecord:/data/*.tfrecord"):
+        assert fed("TensorSlice", "TFRecord(2 files)", "Map", data=data)[-1] == "interleave=4"
+        assert fed("TensorSlice", "TFRecord(1 file)", "Map", data=data)[-1] == "cache=file"
+    assert fed("Map", data="photographs")[-1] == "cache=file", "nobody knows whether there are several"
+    assert fed("Map", data="photographs", shards=2)[-1] == "interleave=4"
 
 
 def test_where_each_pass_decodes_anew_a_cache_is_advised() -> None:
