@@ -108,10 +108,11 @@ def _unmapped(at: TrainingCell | PipelineCell) -> LeftOut | None:
 
 def _unpiped(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
     """Why nothing is asked of the stages of a pipeline that is not there: the cell would be the one without."""
-    asked = [f"{key} {text_of(key, at.get(key))}" for key, usual in OF_STAGES.items() if at.get(key) != usual]
-    if not asked or not stays_on_device(catalogue, at.data):
+    key = next((key for key, usual in OF_STAGES.items() if at.get(key) != usual), None)
+    if key is None or not stays_on_device(catalogue, at.data):
         return None
-    return LeftOut(f"{at.data}, {asked[0]}", on_device(at.data))
+    asked, usual = (f"{key} {text_of(key, value)}" for value in (at.get(key), OF_STAGES[key]))
+    return LeftOut(f"{at.data}, {asked}", f"{on_device(at.data)}, or {usual}")
 
 
 def stays_on_device(catalogue: Catalogue, data: str) -> bool:
