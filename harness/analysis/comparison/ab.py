@@ -18,6 +18,7 @@ from harness.record import Run
 from harness.record.manifest import ComparisonRecord, SideRecord
 from harness.record.validation import ValidationRecord
 from harness.spec.cell import cell_names
+from harness.spec.engines import only_engine_of
 from harness.spec.work import Cell
 
 
@@ -171,9 +172,11 @@ def _on_margins(margins: Margins, planned: Margins) -> list[str]:
 
 
 def _changes(a: SideRecord, b: SideRecord) -> tuple[Change, ...]:
-    """How the sides' environments differ: what was not asked for first, since the difference could be that."""
+    """How the sides' environments differ: what was not asked for first, since the difference could be that. Who asks
+    for another engine asks for its packages."""
     given, found = (_given(a), _given(b)), (_versions(a), _versions(b))
-    return (*_differing(*found, "note"), *_differing(*given, "asked"))
+    one_engine = only_engine_of(a.sweep) == only_engine_of(b.sweep)
+    return (*_differing(*found, "note" if one_engine else "asked"), *_differing(*given, "asked"))
 
 
 def _differing(a: Mapping[str, Fact], b: Mapping[str, Fact], severity: Severity) -> Iterator[Change]:

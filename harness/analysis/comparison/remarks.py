@@ -3,18 +3,20 @@
 import datetime
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.analysis.cells import CellTrials
 from harness.analysis.comparison.pairs import Pair
 from harness.analysis.comparison.result import Row
 from harness.analysis.comparison.standing import Standing
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.likeness import engine_that_ran, not_like_with_like, not_told_of_engines, otherwise_words
 from harness.analysis.trends import trend_words
 from harness.environment import Change
 from harness.record import Run, RunManifest, TrialRecord
 from harness.record.trial import TF32
 from harness.record.validation import ValidationRecord
+from harness.spec.collective import CollectiveCell
 from harness.spec.grouping import experiment
 from harness.visible import percent
 
@@ -101,7 +103,7 @@ def on_rows(rows: Sequence[Row], one_cell: bool, alone: bool = False) -> list[st
                 "If that is warm-up, --max-warmup should be larger."
             )
     ran = (text for row in valid for text in (*_on_programs(row, one_cell), *_on_arithmetic(row), *_on_clocks(row)))
-    return [*lost, *ran]
+    return [*lost, *ran, *_on_engines(valid)]
 
 
 def _on_programs(row: Row, one_cell: bool) -> list[str]:
@@ -123,6 +125,28 @@ def _on_arithmetic(row: Row) -> list[str]:
         return []
     tf32, full = ("A", "B") if a == TF32 else ("B", "A")
     return [f"{row.name}: {tf32} computed float32 as TF32, {full} in full: the sides differ in their arithmetic."]
+
+
+def _on_engines(rows: Iterable[Row]) -> Iterator[str]:
+    """What two engines do otherwise beside their speed, and what their comparison does not tell."""
+    rows = [row for row in rows if engine_that_ran(row.a) != engine_that_ran(row.b)]
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        said.setdefault(" ".join(_otherwise(row)), []).append(row.name)
+    for words, names in said.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from [f"{names[0]}{more}: {words}"] if words else []
+    if any(not isinstance(row.a.cell, CollectiveCell) for row in rows):
+        yield not_told_of_engines("comparison", all(row.on_processors for row in rows))
+
+
+def _otherwise(row: Row) -> Iterator[str]:
+    """`jax does otherwise than TensorFlow: compiler none.`, as far as the other side does not, and what that is of."""
+    yield from filter(None, [not_like_with_like([row.a, row.b])])
+    a, b = row.a.executed.unlike, row.b.executed.unlike
+    for side, own, beside in ((row.a, a, b), (row.b, b, a)):
+        if words := otherwise_words({subject: text for subject, text in own.items() if text != beside.get(subject)}):
+            yield f"{engine_that_ran(side)} does otherwise than TensorFlow: {words}."
 
 
 def _on_clocks(row: Row) -> list[str]:

@@ -4,8 +4,9 @@ import statistics
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.collectives import of_collectives
+from harness.analysis.likeness import Alike, batches_in_order, first_weights, not_told_of_engines
 from harness.report.tables.table import Head, Table
-from harness.report.words.engines import Alike, batches_in_order, engine_name, first_weights, processors_of_engines
+from harness.report.words.engines import engine_name, processors_of_engines
 from harness.report.words.text import FIXED_PARTS, NOTHING, listed, seconds
 from harness.visible import plural, printable
 
@@ -20,16 +21,12 @@ NOTE = (
 
 def tells_not(work: WorkloadSummary) -> str:
     """What a ranking of several engines does not say."""
-    on_processors = all(cell.trials.device.on_processors for cell in work.cells)
-    return (
-        "The ranking is of this model, batch and machine: it does not tell how the engines compare on another model or "
-        f"on {'accelerators' if on_processors else 'other devices'}, nor how mature or convenient they are."
-    )
+    return not_told_of_engines("ranking", all(cell.trials.device.on_processors for cell in work.cells))
 
 
 def likeness(work: WorkloadSummary) -> str:
     """What the records show of the engines' first weights and of their batches; empty where they show nothing."""
-    measured = [cell for cell in work.cells if cell.measured is not None]
+    measured = [cell.trials for cell in work.cells if cell.measured is not None]
     told = (
         _told_of(first_weights(measured), "began with the same weights", "did not all begin with the same weights"),
         _told_of(

@@ -1,9 +1,8 @@
 """What engines are held against each other by: names, what is told of each, and the processors that they keep busy."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.words.text import listed
@@ -43,40 +42,6 @@ def engines_words(work: WorkloadSummary) -> str:
     """`engine tensorflow`, or all that trained its cells."""
     names = list(dict.fromkeys(map(engine_name, work.cells)))
     return f"{'engine' if len(names) == 1 else 'engines'} {listed(names)}"
-
-
-class Alike(NamedTuple):
-    """Engines that the records of a run show something of, and whether it is the same of all of them."""
-
-    engines: Sequence[str]
-    everywhere: bool
-
-
-def first_weights(cells: Iterable[CellSummary]) -> Alike | None:
-    """Of the weights that they began with; None where the records show nothing."""
-    return _alike((engine_name(cell), "", cell.trials.executed.initial_weights) for cell in cells)
-
-
-def batches_in_order(cells: Iterable[CellSummary]) -> Alike | None:
-    """Of the first batches of as many processes, as large ones; None where the records show nothing."""
-    told = [(engine_name(cell), cell.trials) for cell in cells]
-    return _alike(
-        (engine, (trials.cell.shape.workers, trials.cell.work.amount), " ".join(trials.executed.labels))
-        for engine, trials in told
-    )
-
-
-def _alike(found: Iterable[tuple[str, object, str]]) -> Alike | None:
-    """What digests show of the engines that have one of the same thing; of (engine, thing, digest or nothing)."""
-    digests: dict[object, dict[str, set[str]]] = {}
-    for engine, thing, digest in found:
-        if digest:
-            digests.setdefault(thing, {}).setdefault(digest, set()).add(engine)
-    several = [by for by in digests.values() if len(set().union(*by.values())) > 1]
-    if not several:
-        return None
-    names = sorted(set().union(*(engines for by in several for engines in by.values())))
-    return Alike(names, all(len(by) == 1 for by in several))
 
 
 def processors_of_engines(work: WorkloadSummary) -> dict[str, float]:

@@ -2,8 +2,8 @@
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
-from harness.record.trial import BATCH_NORMALISATION, OVER_GLOBAL_BATCH
-from harness.report.words.engines import batches_in_order, engine_name, first_weights
+from harness.analysis.likeness import not_like_with_like
+from harness.report.words.engines import engine_name
 from harness.report.words.over import whole_lacking
 from harness.report.words.text import NOT_JUDGED, described, listed, plus_minus_now, ratio, sentence, significant
 from harness.spec.naming import TOLD, untold, value_words
@@ -89,23 +89,8 @@ def unlike_words(work: WorkloadSummary) -> str:
     not."""
     if not engine_among(work, work.answer.best_id):
         return ""
-    ran = [cell.trials.executed for cell in work.ranking]
-    is_unlike = {
-        "compiler": len({one.unlike.get("compiler", "") for one in ran}) > 1,
-        "arithmetic": len({one.arithmetic for one in ran}) > 1,
-        "batch normalisation": _normalised_in_two_ways(work),
-        "initialisation": (found := first_weights(work.ranking)) is not None and not found.everywhere,
-        "order of data": (found := batches_in_order(work.ranking)) is not None and not found.everywhere,
-    }
-    differ = [name for name, differs in is_unlike.items() if differs]
-    told = listed(differ, len(differ))
-    return f" Not like with like: {told} differ{'s' if len(differ) == 1 else ''}." if differ else ""
-
-
-def _normalised_in_two_ways(work: WorkloadSummary) -> bool:
-    """Whether of cells of several replicas some have statistics over the global batch, and others each its own."""
-    several = [cell.trials for cell in work.ranking if cell.trials.cell.replicas_in_sync > 1]
-    return len({OVER_GLOBAL_BATCH in one.executed.unlike.get(BATCH_NORMALISATION, "") for one in several}) > 1
+    told = not_like_with_like([cell.trials for cell in work.ranking])
+    return f" {told}" if told else ""
 
 
 def fastest_distributes(work: WorkloadSummary) -> bool:

@@ -14,7 +14,7 @@ from harness.analysis.estimates.verdict import Judgement, Margins
 from harness.analysis.summary import planned_trials
 from harness.errors import StorageError, UsageError
 from harness.record import Run, TrialRecord
-from harness.record.manifest import PlanRecord
+from harness.record.manifest import ComparisonRecord, PlanRecord
 from harness.report.comparison.words import headline
 from tests.comparisons import MIRRORED, ab_run, sweep_run, validation
 from tests.synthetic import WRONG_EVIDENCE, WRONG_REASON, failed, make_cell, unproved, warming
@@ -222,6 +222,41 @@ def test_a_summary_of_an_ab_run_counts_what_its_plan_holds() -> None:
 
 CLEAR = [-0.06, -0.062, -0.058, -0.061, -0.06]
 UNCLEAR = [0.3, -0.3, 0.2, -0.2, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("of_b", "said"),
+    [
+        (
+            {"initial_weights": "other", "unlike": {"compiler": "XLA", "layout": "channels first"}},
+            "Not like with like: compiler and initialisation differ. "
+            "jax does otherwise than TensorFlow: compiler XLA; layout channels first.",
+        ),
+        ({}, ""),
+    ],
+)
+def test_of_two_engines_it_says_what_differs_beside_speed_and_what_it_does_not_tell_and_their_versions_are_asked_for(
+    of_b: dict[str, object], said: str
+) -> None:
+    run = ab_run(slower_by(0.05), cells=(MIRRORED, MIRRORED.model_copy(update={"engine": "jax"})))
+
+    def ran(trial: TrialRecord) -> TrialRecord:
+        told = {"initial_weights": "drawn", **(of_b if trial.side == "b" else {})}
+        return trial.model_copy(update={"executed": trial.executed.model_copy(update=told)})
+
+    a, b = run.manifest.part(ComparisonRecord).sides
+    of_jax = {"sweep": b.sweep.model_copy(update={"engine": ["jax"]}), "versions": {"jax": "0.10", "python": "3.12"}}
+    sides = [a.model_copy(update={"versions": {"python": "3.11"}}), b.model_copy(update=of_jax)]
+    record = run.manifest.part(ComparisonRecord).model_copy(update={"sides": sides})
+    manifest = run.manifest.model_copy(update={"comparison": record})
+    comparison = comparison_of_ab(replace(run, manifest=manifest, trials=[ran(trial) for trial in run.trials]))
+    name = comparison.rows[0].name
+    assert [one for one in comparison.remarks if "like with like" in one] == ([f"{name}: {said}"] if said else [])
+    assert "The comparison is of this model, batch and machine" in comparison.remarks[-1]
+    assert {change.severity for change in comparison.changes} == {"asked"}
+    assert "this model, batch and machine" not in " ".join(comparison_of_ab(ab_run(slower_by(0.05))).remarks)
+
+
 LOOKS = (5, 8, 12)
 
 
