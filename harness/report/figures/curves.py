@@ -27,7 +27,7 @@ from harness.report.words.engines import engine_name
 from harness.report.words.headline import default_words
 from harness.report.words.over import base_case, over_base
 from harness.report.words.text import described, listed, share_of, shortened, significant
-from harness.spec.axes import TABLE
+from harness.spec.axes import ENGINE, TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import SIZE, THREADS, apart, family, lies_in_family_on_curve, own_curve
@@ -62,10 +62,10 @@ def efficiency_figure(
     """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared.
 
     `anchors` are published series for the overlay; None is those that come with the package, which are of TensorFlow
-    and so beside cells of several engines are left out.
+    and so are left out beside cells of any other.
     """
     if anchors is None:
-        anchors = () if len({engine_name(cell) for cell in summary.cells}) > 1 else published_anchors()
+        anchors = published_anchors() if {*map(engine_name, summary.cells)} == {ENGINE} else ()
     shared = summary.answer.shared
 
     def value(cell: CellSummary) -> Interval | None:
