@@ -97,6 +97,22 @@ def test_more_reasons_than_a_page_can_set_apart_are_rows_of_a_table_and_none_is_
         assert f"cannot open shard {cell.batch_size}" in words
 
 
+@pytest.mark.parametrize(
+    ("reason", "todo"),
+    [
+        ("the sum is wrong, or nothing was averaged: it is what this process had sent itself", "another --loop"),
+        ("the sum is wrong", "another cross-device op or replica count"),
+    ],
+)
+def test_of_a_loop_that_averages_nothing_another_is_to_be_chosen_and_no_other_op(reason: str, todo: str) -> None:
+    def alone(record: TrialRecord) -> TrialRecord:
+        checks = record.checks.model_copy(update={"reduction": False})
+        return failed(record, "wrong_result", reason, phase="check", checks=checks)
+
+    [entry] = explained(summarise(*make_run(CELLS[:1], blocks=1, change=alone)))
+    assert entry.remedy.endswith(f"choose {todo}")
+
+
 MORE_GPUS = "fewer --replicas or --workers here, or more GPUs"
 NO_NCCL = "NCCL needs GPUs: leave nccl out of --cross-device-op here, or measure on GPUs (--device gpu)"
 NO_TPU = "leave tpu out of --strategy here, or name a TPU with --tpu"

@@ -18,6 +18,8 @@ _OF_CHECK = {
     "own_check": "the step's own check() says so: look there",
     "input": "a process trains on examples that are another's, or come twice: look at how the engine shares its input",
 }
+_OF_REASON = ((r"\bnothing was averaged\b", "this way to train averages nothing here: choose another --loop"),)
+"""Of a wrong result, by what the reason says; before the checks that failed."""
 _OF_STATUS = {
     "unproved": "docs/gate.md says what would prove it; --rank-unproved ranks it as it is",
     "out_of_memory": "use a smaller --batch-size, fewer --replicas, or --live-trials 1, so that no other trial is in "
@@ -52,7 +54,8 @@ def remedy(problem: Problem, run_id: str) -> str:
     if problem.status == "interrupted":
         return resumed(run_id)
     if problem.status == "wrong_result":
-        told = [_OF_CHECK[name] for name in problem.failed_checks if name in _OF_CHECK]
+        told = [words for says, words in _OF_REASON if re.search(says, problem.reason)]
+        told += [_OF_CHECK[name] for name in problem.failed_checks if name in _OF_CHECK]
         return told[0] if told else "do not train with it"
     if problem.status == "unsupported":
         other = "leave it out of the sweep here; doctor says what this machine can run"
