@@ -22,6 +22,7 @@ from harness.report.limits import known_rates
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
 from harness.report.tables.collectives import collective_tables, latency_table
+from harness.report.tables.engines import engines_table
 from harness.report.tables.explain import explain_lines, explain_tables
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.sweep import ranking_table
@@ -76,7 +77,8 @@ class SweepResult:
         trained = [work for work in summary.workloads if not of_collectives(work)]
         rankings = [ranking_table(work, summary.noise, rates=rates) for work in trained]
         tables = (*collective_tables(summary), latency_table(summary), *rankings)
-        return "".join((*_paragraphs(self.answer), *map(_html, tables)))
+        differing = map(engines_table, summary.workloads)
+        return "".join((*_paragraphs(self.answer), *map(_html, tables), *map(_noted, differing)))
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,11 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
     """A paragraph a line, the first in bold."""
     for number, line in enumerate(lines):
         yield f"<p>{escape(line)}</p>" if number else f"<p><strong>{escape(line)}</strong></p>"
+
+
+def _noted(table: Table) -> str:
+    """With its title before it and its note below it."""
+    return f"<p>{escape(table.title)}</p>{_html(table)}<p>{escape(table.note)}</p>" if table.rows else ""
 
 
 def _html(table: Table) -> str:

@@ -16,7 +16,9 @@ from harness.cli import run as command_line
 from harness.record.manifest import RunManifest
 from harness.record.reading import Run, load_run
 from harness.record.trial import Phases, TrialRecord
+from harness.report.export import exporters
 from harness.report.figures import efficiency_figure
+from harness.report.notebook import SweepResult
 from harness.report.page.report import render
 from harness.report.tables.engines import differing_lines, engines_table, tells_not
 from harness.report.tables.overlay import published
@@ -28,8 +30,9 @@ from harness.run.runner import resume_as
 from harness.spec.axes import ENGINE
 from tests.cli.real import only_run
 from tests.cli.real import run as harness
+from tests.comparisons import as_run
 from tests.engines.numpy_engine import flags
-from tests.synthetic import failed, make_run
+from tests.synthetic import failed, make_cell, make_run
 
 ALIKE = {"initial_weights": "a", "labels": ["b"]}
 BOTH = ("tests.engines.numpy_engine:NumpyEngine", "tests.engines.numpy_engine:NumpyAgain")
@@ -265,6 +268,24 @@ def test_what_its_cells_do_by_turns_is_told_once() -> None:
     assert line in {"torch: packs a; b.", "torch: packs b; a."}
 
 
+def test_what_is_not_the_same_of_every_model_is_told_with_its_model_and_no_word_twice() -> None:
+    cells = [make_cell(model=model) for model in ("mlp", "resnet20")]
+    manifest, trials = make_run(cells, faults=False)
+    over = "batch normalisation is over the global batch"
+
+    def of(number: int) -> dict[str, str]:
+        return {"layout": "first"} if trials[number].cell.subject == "mlp" else {"batch_normalisation": over}
+
+    both = by_two_engines(manifest, trials, of)
+    summary = summarise(*both)
+    said = " ".join(run_text(*both, summary, 200, False).partition("What differs between the engines")[2].split())
+    labels = {work.workload.get("model"): work.workload.label for work in summary.workloads}
+    assert said.startswith(f"{labels['mlp']}: torch: layout first. {labels['resnet20']}: torch: {over}.")
+    alike = by_two_engines(manifest, trials, lambda _: {"layout": "first"})
+    said = " ".join(run_text(*alike, summarise(*alike), 200, False).split())
+    assert "What differs between the engines torch: layout first. The ranking" in said
+
+
 def test_what_differs_and_what_it_does_not_tell_are_seen_at_once_where_several_engines_ran() -> None:
     manifest, trials = make_run(faults=False)
     both = by_two_engines(manifest, trials, lambda _: {"compiler": "none"})
@@ -275,13 +296,22 @@ def test_what_differs_and_what_it_does_not_tell_are_seen_at_once_where_several_e
     assert opened in page
     assert words in html.unescape(page.partition(opened)[2].partition("</details>")[0])
     assert words in " ".join(run_text(*both, summary, 200, False).split())
+    run = as_run(*both, "of-two")
+    for text in (exporters()["markdown"].export(run, None) or "", SweepResult(run)._repr_html_()):
+        assert text.index("fixed cost of a trial") < text.index(words)
     one = summarise(manifest, trials)
     assert words not in " ".join(run_text(manifest, trials, one, 200, False).split())
     assert "<details open>" not in render(manifest, trials, one)
 
 
-def test_no_published_series_lies_over_the_curves_of_several_engines_unless_it_is_asked_for() -> None:
-    [work] = summarise(*by_two_engines(*make_run(faults=False), lambda _: {})).workloads
+@pytest.mark.parametrize("alone", [False, True])
+def test_no_published_series_lies_over_the_curves_of_several_engines_or_another_unless_it_is_asked_for(
+    alone: bool,
+) -> None:
+    manifest, trials = by_two_engines(*make_run(faults=False), lambda _: {})
+    kept = [trial for trial in trials if not alone or trial.cell.get("engine") == "torch"]
+    cells = list({trial.cell_id: trial.cell for trial in kept}.values())
+    [work] = summarise(manifest.model_copy(update={"cells": cells}), kept).workloads
     picture = efficiency_figure(work, "fig")
     assert picture is not None
     assert picture.overlay == ()

@@ -13,6 +13,7 @@ from harness.record.reading import Run
 from harness.report.export.base import Exporter, deliver
 from harness.report.limits import known_rates
 from harness.report.tables.collectives import collective_tables, latency_table
+from harness.report.tables.engines import engines_table
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
 from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
@@ -53,6 +54,7 @@ def _tables(summary: RunSummary, rates: Sequence[CellRate], rows: int | None) ->
         if not of_collectives(work):
             yield from _titled(ranking_table(work, summary.noise, rates=rates), rows)
         yield from _titled(of(work, unproved_table(work)), rows)
+        yield from _titled(of(work, engines_table(work)), rows)
     for work in summary.workloads:
         for make in (scaling_table, ops_table):
             yield from _folded(of(work, make(work)), rows)
