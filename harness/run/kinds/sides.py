@@ -164,13 +164,16 @@ def _words(sweeps: tuple[Sweep, Sweep], given: Sequence[Given]) -> list[list[str
 
 
 def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | None], list[list[str]]]:
-    """The absolute paths of the interpreters that were given, and what each side's is called."""
+    """The absolute paths of the interpreters that were given, and what each side's is called: where none was given,
+    its engine's own."""
     if not any(pythons):
         return [None, None], [[], []]
     software = [software_of(engine_of(only_engine_of(sweep))) for sweep in sweeps]
+    engines = with_interpreters(map(only_engine_of, sweeps))
+    runs_in = [given or python_for(sweep, engines) for given, sweep in zip(pythons, sweeps, strict=True)]
     known = [
-        examine(given, f"--python-{name}", of) if given is not None else our_interpreter(of)
-        for name, given, of in zip(SIDE_NAMES, pythons, software, strict=True)
+        our_interpreter(of) if path is None else examine(path, f"--python-{name}", of)
+        for name, path, of in zip(SIDE_NAMES, runs_in, software, strict=True)
     ]
     paths = [None if given is None else found.path for given, found in zip(pythons, known, strict=True)]
     return paths, [[known[i].title(known[1 - i], Path.cwd(), software[i].titles)] for i in range(2)]

@@ -163,6 +163,18 @@ def test_each_side_runs_in_its_own_interpreter(repo: Repo, tmp_path: Path) -> No
     assert told["file"] == str(repo.root / "witness.py")
 
 
+def test_a_side_without_an_interpreter_of_its_own_is_named_by_that_of_its_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = bare_venv(tmp_path / "installed")
+    lend_packages(python)
+    monkeypatch.setattr("harness.run.kinds.sides.python_for", lambda *_: python)
+    a, b = sides_of({}, [], [], pythons=(None, python))
+    assert (a.python, b.python) == (None, python)
+    assert a.label.endswith("(…/installed/bin/python)")
+    assert b.label == "the same as a"
+
+
 def test_an_interpreter_that_cannot_run_trials_names_the_flag(tmp_path: Path) -> None:
     assert said({}, [], [], pythons=(None, str(tmp_path / "x"))).startswith("--python-b: no file at")
 
