@@ -1,11 +1,12 @@
 """Cells of one run that differ along one axis only."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
-from harness.spec.axes import TABLE
+from harness.spec.axes import NO_STRATEGY, TABLE
 from harness.spec.grouping import SIZE, apart
 from harness.spec.network import NONE
 from harness.spec.sweep import OWN_OF_WORK
@@ -14,6 +15,12 @@ from harness.spec.work import Cell, must_be_of_one_quantity
 CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
 """Keys of a spec that are kinds of a cell's key, with that key."""
 AXIS_NAMES: tuple[str, ...] = (*TABLE, *CELL_KEYS)
+
+
+_OF_ENGINES = (
+    "cells of different engines differ in loop or strategy as well: the ranking compares them, and "
+    "`ab --a engine=… --b engine=…` decides between two"
+)
 
 
 @dataclass(frozen=True)
@@ -48,17 +55,18 @@ def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | N
     if base is not None and base.lower() not in (value.lower() for value in values):
         raise not_one_of("--base", base, values)
     chosen = _base(axis, values, base)
-    partners = {_rest(cell, axis): cell for cell in cells if value_of(cell, axis) == chosen}
+    rests = _rests(cells, axis)
+    partners = {rests[cell.cell_id]: cell for cell in cells if value_of(cell, axis) == chosen}
     others = [cell for cell in cells if value_of(cell, axis) not in (chosen, None)]
-    pairs = [(partners[rest], cell) for cell in others if (rest := _rest(cell, axis)) in partners]
+    pairs = [(partners[rest], cell) for cell in others if (rest := rests[cell.cell_id]) in partners]
     if not pairs:
         raise UsageError(
             f"--along: no cell at another {axis} equals one at {axis} {chosen} in all other keys; "
-            f"--base chooses another of {', '.join(values)}"
+            + (_OF_ENGINES if axis == "engine" else f"--base chooses another of {', '.join(values)}")
         )
     for pair in pairs:
         must_be_of_one_quantity("--along", pair)
-    alone = tuple(cell for cell in others if _rest(cell, axis) not in partners)
+    alone = tuple(cell for cell in others if rests[cell.cell_id] not in partners)
     return Along(axis, chosen, values, tuple(pairs), alone)
 
 
@@ -98,5 +106,17 @@ def _base(axis: str, values: Sequence[str], base: str | None) -> str:
     return usual if usual and usual in values else values[0]
 
 
-def _rest(cell: Cell, axis: str) -> tuple[object, ...]:
-    return apart(cell, {CELL_KEYS.get(axis, axis), SIZE})
+def _rests(cells: Sequence[Cell], axis: str) -> dict[str, tuple[object, ...]]:
+    """By cell what a partner along the axis has alike.
+
+    A loop's name belongs to an engine, and without a strategy the loop is no other way to distribute: between engines
+    it is left out there, unless an engine has several such cells.
+    """
+    key = CELL_KEYS.get(axis, axis)
+    exact = {cell.cell_id: apart(cell, {key, SIZE}) for cell in cells}
+    if axis != "engine":
+        return exact
+    loose = {cell.cell_id: apart(cell, {key, SIZE, "loop"}) for cell in cells if cell.get("strategy") == NO_STRATEGY}
+    several = Counter((value_of(cell, axis), loose[cell.cell_id]) for cell in cells if cell.cell_id in loose)
+    unclear = {rest for (_, rest), count in several.items() if count > 1}
+    return exact | {cell_id: ("no loop", *rest) for cell_id, rest in loose.items() if rest not in unclear}

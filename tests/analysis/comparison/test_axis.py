@@ -42,6 +42,17 @@ def test_the_base_of_an_axis_can_be_chosen_and_an_unknown_one_is_answered_with_t
         compare_along(run, "cross_device_op", MARGINS, base="ncll")
 
 
+def test_between_engines_cells_without_a_strategy_are_partners_whatever_the_loop_where_each_engine_has_one() -> None:
+    of_jax = {"engine": "jax", "loop": "jit"}
+    both = [make_cell(), make_cell("mirrored", 2), make_cell(**of_jax), make_cell("data_parallel", 2, **of_jax)]
+    [row] = compare_along(sweep_run("run-a", both), "engine", MARGINS).rows
+    assert (row.a.cell, row.b.cell) == (both[0], both[2])
+    ranked = "the ranking compares them, and `ab --a engine=… --b engine=…` decides between two"
+    for unclear in ([*both, make_cell(engine="jax", loop="other")], [both[1], both[3]]):
+        with pytest.raises(UsageError, match=ranked):
+            compare_along(sweep_run("run-a", unclear), "engine", MARGINS)
+
+
 def test_an_axis_that_is_unknown_or_has_one_value_is_bad_usage() -> None:
     run = sweep_run("run-a", OPS)
     with pytest.raises(UsageError, match=r"--along: 'replica' is not one of .*did you mean 'replicas'"):
