@@ -30,6 +30,7 @@ from harness.run.kinds.sides import (
     sides_of_record,
     with_versions,
 )
+from harness.run.process.renewal import packages_of
 from harness.run.process.zygote import Zygote
 from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
@@ -78,10 +79,13 @@ class AbRun(TrialRun):
         return self._arms
 
     def ready(self) -> None:
-        """Write down the versions of both sides, which are to be the same in later sittings."""
+        """Write down the versions of both sides, which are to be the same in later sittings, and name newer ones than
+        their engines were tested with."""
         manifest = with_versions(self.store.manifest, self.zygotes)
         if manifest != self.store.manifest:
             self.store.update_manifest(manifest)
+        for side in self._sides:
+            self._warn_of_newer({side.engine: packages_of(self.zygotes[side.name])})
 
     def announce(self) -> None:
         """What is left up to the next look, and about how long that takes. The limit on time begins here."""

@@ -105,6 +105,15 @@ def test_a_record_says_which_side_it_is_of_and_the_run_what_was_compared(
     assert kept.sides[0].versions["tensorflow"] == "2.21.0"
 
 
+def test_a_framework_newer_than_its_engine_was_tested_with_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.run.kinds.base.newer_words", lambda *_: "jax 9.0 is newer than 0.10.2")
+    run = AbBench(tmp_path, monkeypatch, settings=caps(looks=(2,))).start()
+    assert run.manifest.machine.warnings.count("jax 9.0 is newer than 0.10.2") == 1
+    assert capsys.readouterr().err.count("jax 9.0 is newer") == 1
+
+
 @pytest.mark.parametrize(("shared", "served"), [(True, [1, 1, 1, 1, 1, 2]), (False, [1, 1, 2, 2, 3, 4])])
 def test_sides_with_a_preloaded_process_each_get_other_ones_between_looks_and_all_sides_after_a_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool, served: list[int]
