@@ -4,7 +4,7 @@ import statistics
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.collectives import of_collectives
-from harness.analysis.likeness import Alike, batches_in_order, first_weights, not_told_of_engines
+from harness.analysis.likeness import Alike, batches_in_order, first_weights, not_told_of_engines, otherwise_words
 from harness.report.tables.table import Head, Table
 from harness.report.words.engines import engine_name, processors_of_engines
 from harness.report.words.text import FIXED_PARTS, NOTHING, listed, seconds
@@ -73,8 +73,8 @@ def differing_lines(work: WorkloadSummary) -> list[str]:
     lines = []
     for engine, *told in table.rows:
         pairs = [(name, text) for name, text in zip(names, told, strict=True) if name not in MEASURED_COLUMNS]
-        words = [f"{name} {text}" for name, text in pairs if text != NOTHING]
-        lines += [f"{engine}: {'; '.join(words)}."] if words else []
+        words = otherwise_words({name: text for name, text in pairs if text != NOTHING})
+        lines += [f"{engine}: {words}."] if words else []
     return lines + ([likeness(work)] if table.rows and likeness(work) else [])
 
 

@@ -213,8 +213,13 @@ def _twice(summary: RunSummary) -> list[str]:
 
 
 def _engines(summary: RunSummary) -> list[str]:
+    """What of all work with several engines is the same is told once, the rest with the work that it is of."""
     several = [work for work in summary.workloads if engines_table(work).rows]
-    lines = [line for work in summary.workloads for line in differing_lines(work)]
+    told: dict[str, list[str]] = {}
+    for work in several:
+        for line in differing_lines(work):
+            told.setdefault(line, []).append(work.workload.label)
+    lines = [line if len(of) == len(several) else f"{listed(of)}: {line}" for line, of in told.items()]
     return list(dict.fromkeys([*lines, *map(tells_not, several)]))
 
 
