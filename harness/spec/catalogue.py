@@ -43,6 +43,9 @@ class StrategyTraits:
     """Its collectives are measured by themselves."""
     cycles: bool = False
     """Its processes ask each other in cycles what is ready to be reduced, of a length that can be chosen."""
+    shapes_calls: bool = True
+    """A call of its program can make several steps, or take a replica's batch in parts, unless it has parameter servers
+    or meshes."""
     instruments: bool = False
     """In its programs, what an instrument of `explain` lacks can be told from the rest."""
     max_replicas: int | None = None

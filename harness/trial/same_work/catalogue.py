@@ -1,6 +1,7 @@
 """The names of the same work, for the parent: importing this imports no framework."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from harness.environment import usable_cores
@@ -75,11 +76,12 @@ def catalogue_of(
     cards: Collection[DeviceTraits] = (),
 ) -> Catalogue:
     """The catalogue of an engine: its processor as a device and the `cards` beside it, its strategies, the summaries of
-    its ops and loops, the instruments of each loop, and keys by which `explain` advises beside LEVERS."""
+    its ops and loops, the instruments of each loop, and keys by which `explain` advises beside LEVERS. A call is a step
+    of a whole batch (`AXES_OF_TRAININGS`)."""
     processor = DeviceTraits(VIRTUAL_CPU, device, on_processors=True, virtual=True, cores=usable_cores())
     return Catalogue(
         devices={traits.name: traits for traits in (processor, *cards)},
-        strategies={traits.name: traits for traits in strategies},
+        strategies={traits.name: replace(traits, shapes_calls=False) for traits in strategies},
         cross_device_ops={name: CrossDeviceOpTraits(name, summary) for name, summary in ops.items()},
         models={name: architecture.summary for name, architecture in architectures().items()},
         data=SUMMARIES,
