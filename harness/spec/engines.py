@@ -10,7 +10,7 @@ from harness.spec.catalogue import Catalogue
 from harness.spec.collective import COLLECTIVE
 from harness.spec.entry import Registry
 from harness.spec.exclusions import WHY
-from harness.spec.expand import Matrix, expand, ordered
+from harness.spec.expand import Matrix, expand, must_be_taken, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
 from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
@@ -35,7 +35,7 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
 
     An engine without any of the devices, or of the models, data or optimizers of trainings, or without collectives
     where these are measured, is asked for nothing (`lacking`). Names beside the registered ones, such as a user's own
-    model, each is asked for. UsageError for a name that none of them has.
+    model, each is asked for. UsageError for a name that none of them has, and for an axis that none of them takes.
     """
     if len(catalogues) == 1:
         return [(sweep, catalogue) for catalogue in catalogues.values()]
@@ -47,15 +47,17 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
         known = list(dict.fromkeys(itertools.chain(*(getattr(of, choices) for of in catalogues.values()))))
         beside = [name for catalogue in catalogues.values() for name in catalogue.beside(key)]
         must_be_known(key, sweep.asked(key), known, *own_of(key, catalogues.values()), [*catalogues], beside)
-    found = []
+    found: list[tuple[Sweep, Catalogue]] = []
+    without: list[tuple[Sweep, Catalogue]] = []
     for engine, catalogue in catalogues.items():
         has = _has(sweep, engine, catalogues)
         lacks = {key for key, values in has.items() if sweep.asked(key) and not values}
-        if lacks & {*_irreplaceable(sweep)} or not _sends(sweep, catalogue):
-            continue
         given = {key: getattr(sweep, key) for key in sweep.model_fields_set - lacks}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
-        found.append((Sweep.model_validate(own), catalogue))
+        lacking_it = lacks & {*_irreplaceable(sweep)} or not _sends(sweep, catalogue)
+        (without if lacking_it else found).append((Sweep.model_validate(own), catalogue))
+    if sweep.work != COLLECTIVE:
+        must_be_taken([*found, *without])
     return found
 
 
@@ -139,7 +141,7 @@ def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacks: Sequence[LeftOut]
     found, left_out = [], [*lacks]
     for own, catalogue in parts:
         try:
-            found.append(expand(own, catalogue))
+            found.append(expand(own, catalogue, taken=not alone))
         except NothingLeft as nothing:
             if alone:
                 raise NothingLeft(nothing.left_out, _instead(own, catalogue)) from None

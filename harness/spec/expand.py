@@ -1,7 +1,7 @@
 """From axes to cells: the product, less what makes no sense, plus the base cases."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -37,8 +37,11 @@ class Matrix:
     added_base: frozenset[str] = field(default_factory=frozenset)
 
 
-def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
-    """The matrix of `sweep`; UsageError on an unknown name, and NothingLeft when no combination is left."""
+def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
+    """The matrix of `sweep`; UsageError on an unknown name, and NothingLeft when no combination is left.
+
+    `taken` is of one of several engines: some strategy of theirs takes each axis (`must_be_taken`).
+    """
     if sweep.work in MATRIX_OF:
         return MATRIX_OF[sweep.work](sweep, catalogue)
     if sweep.step:
@@ -51,7 +54,8 @@ def expand(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     sweep = _with_names_of(sweep, catalogue)
     _known_names(sweep, catalogue)
     sweep = _with_texts(sweep, catalogue)
-    _of_takers(sweep, catalogue)
+    if not taken:
+        must_be_taken([(sweep, catalogue)])
     _of_meshes(sweep)
     asked, left_out = _sorted_out(sweep, catalogue, _trainings(sweep, catalogue))
     cells = dict.fromkeys(asked)
@@ -382,16 +386,17 @@ def _meshes(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[
     return [], [LeftOut(f"{at.strategy} × {at.replicas} replicas", reason)]
 
 
-def _of_takers(sweep: Sweep, catalogue: Catalogue) -> None:
-    """Refuse an axis that no strategy of the sweep could take."""
+def must_be_taken(parts: Sequence[tuple[Sweep, Catalogue]]) -> None:
+    """UsageError for an axis that no strategy of a sweep could take, of what each of its engines is asked for."""
+    names = [{*_with_names_of(sweep, catalogue).asked("strategy")} for sweep, catalogue in parts]
+    asked = [of.strategies[name] for (_, of), own in zip(parts, names, strict=True) for name in own & {*of.strategies}]
     for key, axis in TABLE.items():
         takers = axis.takers
-        if takers is None or (given := sweep.asked(key)) == list(axis.asked):
+        if takers is None or (given := parts[0][0].asked(key)) == list(axis.asked) or any(map(takers.are, asked)):
             continue
-        if not any(takers.are(catalogue.strategies[name]) for name in sweep.asked("strategy")):
-            able = " or ".join(_able(catalogue, takers.are))
-            lacks = f"no strategy of this sweep {takers.words}{able and f': {able}'}"
-            raise UsageError(f"{key}: given {text_of(key, given)}, but {lacks}")
+        able = " or ".join(dict.fromkeys(name for _, of in parts for name in _able(of, takers.are)))
+        lacks = f"no strategy of this sweep {takers.words}{able and f': {able}'}"
+        raise UsageError(f"{key}: given {text_of(key, given)}, but {lacks}")
 
 
 def _of_meshes(sweep: Sweep) -> None:

@@ -1,5 +1,6 @@
 """A sweep of several engines: each is asked for what it has, and all cells are in one matrix."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness.spec import (
     expand,
     sweep_from,
 )
+from harness.spec.axes import TABLE, Axes
 from harness.spec.bases import base_of
 from harness.spec.engines import each_engine, lacking, matrix_of, merged
 from harness.spec.exclusions import must_have_fitted
@@ -192,6 +194,50 @@ def test_a_name_that_another_engine_than_the_default_lacks_is_refused_with_the_n
         expand(Sweep(engine=["other"], loop=["fit"]), OTHER)
     with pytest.raises(UsageError, match=r"loop: 'ddp' is not one of custom, fit$"):
         expand(Sweep(loop=["ddp"]), CATALOGUE)
+
+
+KINDS = (
+    StrategyTraits("plain", ""),
+    StrategyTraits("processes", "", multi_worker=True),
+    StrategyTraits("served", "", multi_worker=True, parameter_servers=True),
+    StrategyTraits("meshed", "", meshes=True),
+    StrategyTraits("cycling", "", multi_worker=True, cycles=True),
+)
+"""Strategies of which each axis has some that take it, and some that do not."""
+
+
+def having(*kinds: StrategyTraits, **changes: Any) -> Catalogue:
+    """With these strategies, beside the one that all are compared with."""
+    return replace(
+        CATALOGUE, strategies={kind.name: kind for kind in (CATALOGUE.strategies["none"], *kinds)}, **changes
+    )
+
+
+@pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if axis.takers])
+def test_an_axis_that_only_one_engines_strategies_take_is_swept_there_and_refused_where_none_takes_it(key: str) -> None:
+    axis = TABLE[key]
+    assert axis.takers is not None
+    able = [kind for kind in KINDS if axis.takers.are(kind)]
+    unable = [kind for kind in KINDS if kind not in able]
+    beside = {other: [value] for other, value in axis.tried_with.items() if other not in ("engine", "strategy")}
+    asked = {"replicas": [1], **beside, key: [axis.tried[1]], "strategy": [kind.name for kind in KINDS]}
+    matrix = of_each({"tensorflow": having(*unable), "other": having(*able)}, **asked)
+    cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    assert {cell.get(key) for cell in cells if cell.get("engine") == "other"} == {axis.tried[1]}
+    elsewhere = {cell.get(key) for cell in cells if cell.get("engine") == "tensorflow"}
+    assert elsewhere == ({Axes.model_fields[key].default} if axis.takers.dropped else set())
+    assert axis.takers.dropped or "engine tensorflow" in {item.combination for item in matrix.left_out}
+    neither = {"tensorflow": having(*unable), "other": having(*unable)}
+    with pytest.raises(UsageError, match=f"^{key}: given .*no strategy of this sweep {re.escape(axis.takers.words)}"):
+        of_each(neither, **{key: [axis.tried[1]]}, strategy=[kind.name for kind in unable])
+
+
+def test_the_engine_whose_strategies_take_an_axis_is_left_out_for_what_it_lacks_and_not_denied() -> None:
+    able = having(KINDS[-1], models={"mlp": ""})
+    asked = {"strategy": ["plain", "cycling"], "replicas": [1], "cycle_time": [5], "model": ["mnist_cnn"]}
+    matrix = of_each({"tensorflow": having(KINDS[0]), "other": able}, **asked)
+    assert LeftOut("engine other, mnist_cnn", "model 'mnist_cnn' is not one of mlp") in matrix.left_out
+    assert {(cell.get("engine"), cell.get("cycle_time")) for cell in matrix.cells} == {("tensorflow", 0)}
 
 
 def sending(catalogue: Catalogue, **able: StrategyTraits) -> Catalogue:
