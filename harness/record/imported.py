@@ -75,7 +75,7 @@ class PublishedFigure(RecordModel):
         if "batch_size" in told:
             parts.append(f"b{told['batch_size']}" + (" global" if told.get("batch_scope") == "global" else ""))
         quiet = {"workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
-        parts += [told_value(key, value) for key, value in told.items() if key not in quiet and value is not False]
+        parts += [told_value(key, value) for key, value in told.items() if key not in quiet]
         return " ".join(parts)
 
 

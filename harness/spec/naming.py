@@ -74,7 +74,7 @@ def _forms() -> Iterator[str]:
                 yield " ".join(r"\S+" if word == str(value).lower() else re.escape(word) for word in said)
 
 
-def value_words(cell: BaseModel, key: str) -> str:
+def value_words(cell: Any, key: str) -> str:
     """The value of a key that labels leave out, where it must be told all the same: `digits`, `no XLA`."""
     words = TABLE[key].words
     return str(getattr(cell, key)) if words is None else words(cell)
@@ -96,8 +96,12 @@ def told_among(cells: Sequence[Axes], key: str) -> str:
 
 
 def told_value(key: str, value: object) -> str:
-    """A value of a key by itself: of an axis whose entry says no more, with its name."""
-    return f"{key} {value}" if TABLE[key].label is None else str(value)
+    """A value of a key by itself: in the words of a label, or where these say nothing of it, with the key's name."""
+    cell = SimpleNamespace(**{key: value})
+    if TABLE[key].told or key in UNLABELLED:
+        return value_words(cell, key)
+    text = str(value).lower() if isinstance(value, bool) else value
+    return _word(key, in_words=False)(cell) or f"{key} {text}"
 
 
 def _word(key: str, in_words: bool) -> Word:

@@ -146,6 +146,20 @@ def test_a_published_figure_of_another_value_has_another_label(key: str) -> None
     assert a.label != b.label
 
 
+def test_no_two_published_figures_that_each_give_another_axis_have_the_same_label() -> None:
+    shared = {"strategy": "mirrored", "replicas": 2, "model": "mlp"}
+    numbers = [key for key in TABLE if key not in shared and Axes.model_fields[key].annotation is int]
+    given = [(key, 4) for key in numbers]
+    given += [(key, getattr(cell, key)) for key in TABLE if key not in (*shared, *numbers) for cell in pair_of(key)]
+    labels = [
+        PublishedFigure(row=2, keys={**shared, key: value}, throughput_examples_per_s=1.0).label
+        for key, value in given
+        if key != "batch_scope" and value != ""  # which the batch says, and a table that has no column
+    ]
+    assert len({*labels}) == len(labels)
+    assert {"mirrored ×2 mlp 4 micro-batches", "mirrored ×2 mlp any order", "mirrored ×2 mlp no XLA"} < {*labels}
+
+
 @pytest.mark.parametrize("key", [key for key in TABLE if key not in ("replicas", "workers")])
 def test_a_published_series_is_of_one_value_of_an_axis_and_its_caption_says_which(key: str) -> None:
     shared = {"strategy": "mirrored", "model": "mlp", "batch_size": 8}
