@@ -39,6 +39,15 @@ def test_the_workers_of_a_series_count_as_replicas() -> None:
     assert series.images_per_s == ((1, 10.0), (2, 19.0), (4, 36.0))
 
 
+def test_meshes_that_differ_in_their_replicas_alone_are_one_series_and_its_caption_says_what_a_replica_has() -> None:
+    for beside, said in (("", ()), (",model:2", ("mesh=2 a replica",))):
+        [series] = series_of([figure(n + 1, n, 10.0 * n, mesh=f"batch:{n}{beside}") for n in (2, 4, 1, 8)])
+        assert [n for n, _ in series.images_per_s] == [1, 2, 4, 8]
+        assert series.others == said
+    elsewhere = [figure(n + 1, n, 10.0 * n, mesh=mesh) for mesh in ("ring", "torus") for n in (1, 2)]
+    assert [series.others for series in series_of(elsewhere)] == [("mesh=ring",), ("mesh=torus",)]
+
+
 def test_two_figures_of_a_series_at_as_many_replicas_are_refused_by_their_rows() -> None:
     with pytest.raises(UsageError, match=r"rows 3 and 4 .* both of 2 replicas"):
         series_of([figure(2, 1, 10.0), figure(3, 2, 19.0), figure(4, 1, 15.0, workers=2)])

@@ -12,11 +12,11 @@ from importlib.resources import files
 from harness.errors import UsageError
 from harness.record.imported import PublishedFigure
 from harness.record.published import read_figures
+from harness.spec.axes import TABLE, Axes
+from harness.spec.grouping import ALONG_CURVE
 from harness.visible import printable
 
 FILE = "published_scaling.csv"
-_OF_A_POINT = ("replicas", "workers", "global_batch_size")
-"""Keys that the points of one series differ in."""
 _IN_WORDS = ("strategy", "model", "data", "batch_size", "batch_scope")
 """Keys that the name of a series says without their own name."""
 
@@ -33,7 +33,7 @@ class Published:
     batch_size: int
     """Examples a replica and step; 0 is not given."""
     others: tuple[str, ...]
-    """KEY=VALUE of every other key that is given."""
+    """KEY=VALUE of every other key that is given, of one along the curve what all points share."""
     date: str
     source: str
     images_per_s: tuple[tuple[int, float], ...]
@@ -74,12 +74,27 @@ def series_of(figures: Sequence[PublishedFigure]) -> tuple[Published, ...]:
 
 def _without_points(figure: PublishedFigure) -> Published:
     """The series that a figure is of."""
-    keys = {key: printable(str(value)) for key, value in figure.keys.items() if key not in _OF_A_POINT}
-    known = {key: keys.get(key, "not given") for key in ("strategy", "model", "data")}
+    keys = figure.keys
+    known = {key: printable(str(keys.get(key, "not given"))) for key in ("strategy", "model", "data")}
     named = {key: printable(getattr(figure, key) or "not given") for key in ("hardware", "suite", "date", "source")}
-    others = tuple(f"{key}={value}" for key, value in sorted(keys.items()) if key not in _IN_WORDS)
-    batch = int(figure.keys.get("batch_size", 0))
-    return Published(**known, **named, batch_size=batch, others=others, images_per_s=())
+    shared = (_shared(key, value) for key, value in sorted(keys.items()) if key not in _IN_WORDS)
+    batch = int(keys.get("batch_size", 0))
+    return Published(**known, **named, batch_size=batch, others=tuple(filter(None, shared)), images_per_s=())
+
+
+def _shared(key: str, value: str | int | bool) -> str:
+    """What all points of a series have of a key; nothing where they may have any value of it, or have the usual one."""
+    text = f"{key}={printable(str(value))}"
+    if key not in ALONG_CURVE:
+        return text
+    on_curve = TABLE[key].on_curve if key in TABLE else None
+    if on_curve is None:
+        return ""
+    try:
+        alike = on_curve(value)
+    except UsageError:  # spelled as others do
+        return text
+    return "" if alike == on_curve(Axes.model_fields[key].default) else f"{key}={alike} a replica"
 
 
 def _points(figures: Sequence[PublishedFigure]) -> tuple[tuple[int, float], ...]:
