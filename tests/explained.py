@@ -40,6 +40,8 @@ RATIOS = {
 }
 """Input 10, communication 30, update 5, dispatch 5, contention 10, compute 40 %: together the whole step. The sums by
 themselves take 37 %, so 7 % of a step hide behind it."""
+QUIET = dict.fromkeys(["whole", "no_input", "no_reduction", "no_update", "forward_backward"], 1.0)
+"""Of which nothing but what computes takes time."""
 FEW = (WHOLE, NO_INPUT, NO_REDUCTION, NO_UPDATE, EMPTY)
 """Arms that tell how much of a step is input, communication, update and dispatch."""
 STEADY = (0.0, 0.002, -0.002, 0.001, -0.001)

@@ -89,6 +89,10 @@ class _Explain(Presentation):
         )
         return {"csv": super().exporters()["csv"], parts.name: parts}
 
+    def each_side(self, run: Run) -> Mapping[str | None, Run]:
+        """Its whole steps alone: instruments are no trials of the cell."""
+        return {None: _of_whole_steps(run)}
+
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """Of the whole steps."""
         return super().cell_rows(_of_whole_steps(run))
