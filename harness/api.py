@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -182,6 +183,7 @@ def sweep(
 def explain(
     spec: PathName | None = None,
     *,
+    try_levers: bool = False,
     resume: PathName | None = None,
     results: Folder = RESULTS,
     quiet: bool = False,
@@ -190,20 +192,27 @@ def explain(
     """Say where the time of steps goes, measured now, as `python -m harness explain` does.
 
     `spec` is a TOML file whose cells are taken apart, or the name of a sweep's run: then the cells that one asks about,
-    the fastest first, of those that `keys` choose. `keys` are laid over it; without either it is one cell. `resume` is
-    a run to complete. Errors are those of `sweep`.
+    the fastest first, of those that `keys` choose. `keys` are laid over it; without either it is one cell. With
+    `try_levers` up to three of the flags that fit are then measured by `ab`, as by `--try`. `resume` is a run to
+    complete. Errors are those of `sweep`.
     """
     from harness.record.reading import load_run
     from harness.report.notebook import ExplainResult
     from harness.run.kinds import explain as kind
+    from harness.run.kinds import tries
     from harness.run.kinds.explain_settings import settings_asked
+    from harness.run.progress import say_line
 
     if resume is not None:
-        return ExplainResult(load_run(_resumed("explain", resume, results, {"spec": spec, **keys}, quiet)))
-    keys = _listed(keys)
-    settings, _ = settings_asked(None if spec is None else Path(spec), keys, Path(results))
-    command = _call("explain", spec=spec, **keys)
-    return ExplainResult(load_run(kind.explain(settings, Path(results), command, _progress(quiet))))
+        path = _resumed("explain", resume, results, {"spec": spec, **keys}, quiet)
+    else:
+        keys = _listed(keys)
+        settings, _ = settings_asked(None if spec is None else Path(spec), keys, Path(results))
+        command = _call("explain", spec=spec, try_levers=try_levers or None, **keys)
+        path = kind.explain(settings, Path(results), command, _progress(quiet))
+    if try_levers:
+        tries.try_levers(path, lambda: _progress(quiet), lambda line: None if quiet else say_line(line, sys.stderr))
+    return ExplainResult(load_run(path))
 
 
 @checked

@@ -233,9 +233,12 @@ def test_cells_of_a_sweep_are_taken_apart_from_python_as_the_verb_does_it(
         asked.append(settings)
         return stored(explain_run(), tmp_path / "explained")
 
+    tried: list[Path] = []
     monkeypatch.setattr("harness.run.kinds.explain.explain", instead)
+    monkeypatch.setattr("harness.run.kinds.tries.try_levers", lambda path, *_: tried.append(path))
     stored(sweep_run("swept", [make_cell(), make_cell("mirrored", 2)]), tmp_path)
-    found = harness.explain("swept", trials=3, results=tmp_path, quiet=True)
+    found = harness.explain("swept", trials=3, try_levers=True, results=tmp_path, quiet=True)
+    assert (harness.explain(resume=found.path, quiet=True).path, tried) == (found.path, [found.path])
     assert found.explanations[0].bound_by == "communication"
     [settings] = asked
     assert settings.sweep.trials == 3

@@ -12,18 +12,19 @@ from harness.analysis import Interval, RunSummary, summarise
 from harness.analysis.collectives import of_collectives
 from harness.analysis.comparison import Comparison
 from harness.analysis.estimates.verdict import Verdict
-from harness.analysis.explain import Explanation, explanations_of
+from harness.analysis.explain import Explanation
+from harness.analysis.tries import Try
 from harness.record.reading import Run
 from harness.report.comparison import renderer
 from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
+from harness.report.explained import Explained, explained
 from harness.report.limits import known_rates
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
 from harness.report.tables.collectives import collective_tables, latency_table
 from harness.report.tables.engines import engines_table
-from harness.report.tables.explain import explain_lines, explain_tables
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.sweep import ranking_table
 from harness.report.tables.table import Table
@@ -83,7 +84,8 @@ class SweepResult:
 
 @dataclass(frozen=True)
 class ExplainResult:
-    """Steps that were taken apart. Printed it is the answer for each cell, in a notebook with the parts below."""
+    """Steps that were taken apart. Printed it is the answer for each cell, in a notebook with the parts below,
+    and with what was tried."""
 
     run: Run
     """The run as recorded: `manifest` and `trials`, typed."""
@@ -93,15 +95,21 @@ class ExplainResult:
         """The folder of its records, which every verb of the command line takes."""
         return self.run.path
 
-    @functools.cached_property
+    @property
     def explanations(self) -> tuple[Explanation, ...]:
         """Everything that is said of each cell, typed."""
-        return explanations_of(self.run)
+        return self._found.explanations
+
+    @property
+    def tries(self) -> tuple[Try, ...]:
+        """The levers that were tried, typed; none without `try_levers`."""
+        return self._found.tries
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """What binds each cell's step, in sentences, as the command line prints it."""
-        return tuple(explain_lines(self.explanations))
+        """What binds each cell's step, how near the machine's limits it is and which levers held, in sentences, as the
+        command line prints them."""
+        return tuple(self._found.lines)
 
     @property
     def parts(self) -> "pd.DataFrame":
@@ -112,7 +120,11 @@ class ExplainResult:
         return "\n".join(self.answer)
 
     def _repr_html_(self) -> str:
-        return "".join((*_paragraphs(self.answer), *map(_html, explain_tables(self.explanations))))
+        return "".join((*_paragraphs(self.answer), *map(_html, self._found.tables)))
+
+    @functools.cached_property
+    def _found(self) -> Explained:
+        return explained(self.run, self.run.results or self.path.resolve().parent)
 
 
 @dataclass(frozen=True)

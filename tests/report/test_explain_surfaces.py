@@ -17,6 +17,7 @@ from harness.record.limits import keep_sheet
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
 from harness.report.kinds import PageRequest, presentation_of
+from harness.report.notebook import ExplainResult
 from harness.report.tables.explain import explain_lines, part_rows
 from harness.report.tables.tries import try_lines
 from tests.comparisons import ab_run, as_run, stored
@@ -49,6 +50,10 @@ def test_a_run_says_which_of_its_tries_held_and_names_their_runs(tmp_path: Path)
     assert "Of 2 levers that could be measured 1 held: cross_device_op=nccl on mirrored ×2 b32 (faster by 10" in text
     rows = [line for line in text.splitlines() if "ab-" in line or "no compiler" in line]
     assert ["faster by" in rows[0], "equivalent" in rows[1], "not measured: no compiler" in rows[2]] == [True] * 3
+    from_python = ExplainResult(run)
+    assert text.splitlines()[1:3] == list(from_python.answer)
+    assert [one.faster for one in from_python.tries] == [True, False, False]
+    assert ">not measured: no compiler</td>" in from_python._repr_html_()
 
 
 def test_where_no_try_held_that_is_said(tmp_path: Path) -> None:
@@ -132,7 +137,9 @@ def test_a_cells_figures_and_how_near_its_limit_it_is_are_those_of_its_whole_ste
     keep_sheet(tmp_path, limits())
     path = stored(counted(), tmp_path)
     run = harness.read(path)
-    [row] = json.loads(presentation_of(run.manifest).as_json(run, tmp_path))["limits"]
+    kind = presentation_of(run.manifest)
+    [row] = json.loads(kind.as_json(run, tmp_path))["limits"]
+    assert kind.text(run, tmp_path, Surface(width=200)).splitlines()[1:3] == list(ExplainResult(run).answer)
     assert harness.load_limits(path, results=tmp_path)["share_of_limit"].tolist() == [row["share_of_limit"]]
     [cell, _] = harness.summary(path).cells
     assert cell.measured is not None

@@ -1,24 +1,21 @@
 """Where the time of steps goes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.estimates.intervals import Interval
-from harness.record.explain import WHOLE
 from harness.record.reading import Run
 from harness.report.kinds.base import PageRequest, Presentation
 from harness.visible import json_text, printable
 
 if TYPE_CHECKING:
     from harness.analysis.explain import Explanation
-    from harness.analysis.limits import CellRate
     from harness.analysis.tries import Try
     from harness.report.comparison import Surface
     from harness.report.export.base import Exporter
     from harness.report.page.sections import Part
-    from harness.report.tables.table import Table
 
 
 class _Explain(Presentation):
@@ -28,15 +25,16 @@ class _Explain(Presentation):
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
-        from harness.analysis.explain import explanations_of
+        from harness.report.explained import explained
         from harness.report.export.base import write
         from harness.report.figures import parts_figure
         from harness.report.page.findings import findings_page
         from harness.report.tables.explain import METHOD
 
-        lines, tables = _found(run, request.results)
+        found = explained(run, request.results)
+        lines, tables = found.lines, found.tables
         workload = _workload(run)
-        figure = parts_figure(explanations_of(run), "parts")
+        figure = parts_figure(found.explanations, "parts")
         pictures = () if figure is None else (figure,)
         page = findings_page(
             run.manifest, self.page_kind, "Where the step's time goes", lines, tables, METHOD, pictures, workload
@@ -46,33 +44,35 @@ class _Explain(Presentation):
 
     def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
         """See Presentation."""
-        from harness.analysis.explain import explanations_of
+        from harness.report.explained import explained
         from harness.report.figures import parts_figure
         from harness.report.page.sections import Part
 
-        lines, tables = _found(run, results)
-        figure = parts_figure(explanations_of(run), "explained-parts")
-        return (Part("explained", _workload(run), tuple(lines), () if figure is None else (figure,), tuple(tables)),)
+        found = explained(run, results)
+        figure = parts_figure(found.explanations, "explained-parts")
+        figures = () if figure is None else (figure,)
+        return (Part("explained", _workload(run), tuple(found.lines), figures, tuple(found.tables)),)
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
+        from harness.report.explained import explained
         from harness.report.terminal.table import table_text
         from harness.report.words.traces import trace_lines
 
-        lines, tables = _found(run, results)
-        lines += trace_lines(run.trials, run.path)
-        shown = "".join(table_text(table, surface.width, surface.styled) for table in tables)
+        found = explained(run, results)
+        lines = [*found.lines, *trace_lines(run.trials, run.path)]
+        shown = "".join(table_text(table, surface.width, surface.styled) for table in found.tables)
         return "".join(f"{line}\n" for line in (f"{_workload(run)}:", *lines)) + "\n" + shown
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
-        from harness.analysis.explain import explanations_of
-        from harness.analysis.tries import tries_of
+        from harness.report.explained import explained
         from harness.report.limits import rate_rows
 
-        cells = [_as_json(found) for found in explanations_of(run)]
-        tries = [_try_as_json(one) for one in tries_of(run, results)]
-        limits = rate_rows(_rates(run, results))
+        found = explained(run, results)
+        cells = [_as_json(one) for one in found.explanations]
+        tries = [_try_as_json(one) for one in found.tries]
+        limits = rate_rows(found.rates)
         return json_text({"run_id": run.manifest.run_id, "cells": cells, "tries": tries, "limits": limits})
 
     def exporters(self) -> "Mapping[str, Exporter]":
@@ -91,47 +91,24 @@ class _Explain(Presentation):
 
     def each_side(self, run: Run) -> Mapping[str | None, Run]:
         """Its whole steps alone: instruments are no trials of the cell."""
-        return {None: _of_whole_steps(run)}
+        from harness.report.explained import whole_steps
+
+        return {None: whole_steps(run)}
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """Of the whole steps."""
-        return super().cell_rows(_of_whole_steps(run))
+        from harness.report.explained import whole_steps
 
-
-def _of_whole_steps(run: Run) -> Run:
-    return replace(run, trials=[trial for trial in run.trials if trial.side == WHOLE])
-
-
-def _rates(run: Run, results: Path) -> "list[CellRate]":
-    """How fast the whole steps' products and convolutions are, where the machine's limits are in `results`."""
-    from harness.analysis import summarise
-    from harness.analysis.limits import cell_rates
-    from harness.report.limits import known_limits
-
-    summary = summarise(run.manifest, _of_whole_steps(run).trials, run.rank_unproved)
-    rates = cell_rates(summary.cells, known_limits(run, results), run.manifest.sweep.launcher)
-    return [rate for rate in rates if rate.roof is not None]
-
-
-def _found(run: Run, results: Path) -> "tuple[list[str], list[Table]]":
-    """What is said of the run, and its tables."""
-    from harness.analysis.explain import explanations_of
-    from harness.analysis.tries import tries_of
-    from harness.report.limits import rates_words
-    from harness.report.tables.explain import explain_lines, explain_tables
-    from harness.report.tables.tries import try_lines, try_tables
-
-    found, tries = explanations_of(run), tries_of(run, results)
-    limits = [words] if (words := rates_words(_rates(run, results))) else []
-    return [*explain_lines(found), *limits, *try_lines(tries)], [*explain_tables(found), *try_tables(tries)]
+        return super().cell_rows(whole_steps(run))
 
 
 def _workload(run: Run) -> str:
     """What its steps are of: model, data, device and engine."""
     from harness.analysis import summarise
+    from harness.report.explained import whole_steps
     from harness.report.words.engines import engines_words
 
-    summary = summarise(run.manifest, _of_whole_steps(run).trials, run.rank_unproved)
+    summary = summarise(run.manifest, whole_steps(run).trials, run.rank_unproved)
     labels = dict.fromkeys(f"{work.workload.label}, {engines_words(work)}" for work in summary.workloads)
     return printable("; ".join(labels))
 
