@@ -19,8 +19,6 @@ ALIKE = {
     "Fact": "the value of a fact, as it is found and as a host sends it",
     "Natural": _NUMBER,
     "Positive": _NUMBER,
-    "PositiveNumber": _NUMBER,
-    "Whole": _NUMBER,
 }
 """Names that two classes or types have, with the reason."""
 ALIKE_CONSTANTS = {"ALPHA": "the share of false alarms that is allowed"}
@@ -29,7 +27,8 @@ ALIKE_CONSTANTS = {"ALPHA": "the share of false alarms that is allowed"}
 
 def classes(root: Path) -> dict[str, list[str]]:
     """The files that define a class by its name, private ones and those within functions and classes as well, or a
-    type: `Name = Literal[…]` or `Name = A | B` of a module."""
+    type: `Name = Literal[…]` or `Name = A | B` of a module, or `Name = TypeVar(…)`, of which a private one is its
+    file's alone."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(root.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -40,9 +39,12 @@ def classes(root: Path) -> dict[str, list[str]]:
 
 
 def _types(node: ast.stmt) -> list[str]:
-    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp)):
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp | ast.Call)):
         return []
     names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node.value, ast.Call):
+        made_by = ast.unparse(node.value.func).rpartition(".")[2]
+        names = [name for name in names if made_by in ("NewType", "ParamSpec", "TypeVar") and not name.startswith("_")]
     return [name for name in names if not name.isupper() and name.lstrip("_")[:1].isupper()]
 
 
@@ -97,6 +99,7 @@ def test_every_exception_is_still_one() -> None:
         "if True:\n    class One: ...",
         "One = Literal['a', 'b']",
         "One = int | str",
+        "One = TypeVar('One')",
     ],
 )
 def test_a_class_or_type_is_found_wherever_it_is_defined(again: str, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ Natural = Annotated[int, Field(ge=0, le=MOST)]
 """A count, an index, or a size in bytes."""
 Positive = Annotated[int, Field(ge=1, le=MOST)]
 """A count of at least one."""
-Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+Reported = Annotated[int, Field(ge=-MOST, le=MOST)]
 """A count that another program reported."""
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199

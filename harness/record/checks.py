@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from harness.record.bounds import Whole
+from harness.record.bounds import Reported
 from harness.record.model import RecordModel
 
 ErrorRatio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -59,8 +59,8 @@ class Checks(RecordModel):
     reduction: bool | None = None
     update: bool | None = None
     replicas_agree: bool | None = None
-    updates_applied: Whole | None = None
-    updates_scheduled: Whole | None = None
+    updates_applied: Reported | None = None
+    updates_scheduled: Reported | None = None
     loss_finite: bool | None = None
     update_error: ErrorRatio | None = None
     """Largest difference from the reference as a share of what is allowed: above 1 the update is wrong."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from harness.record.bounds import Natural, Whole
+from harness.record.bounds import Natural, Reported
 from harness.record.model import RecordModel
 
 Watts = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -24,7 +24,7 @@ class GpuRecord(RecordModel):
     """Mean over the readings within the window."""
     power_w: list[Watts | None] = []
     """Mean; of newer cards each reading is one over a second, by NVIDIA's documentation, which others had a part of."""
-    temperature_c: list[Whole | None] = []
+    temperature_c: list[Reported | None] = []
     """The highest."""
     memory_used_bytes: list[Natural | None] = []
     """The most, by all processes."""

@@ -12,7 +12,7 @@ from harness.spec.cell import TrainingCell
 from harness.spec.naming import told_value
 from harness.spec.values import MOST
 
-PositiveNumber = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
+PublishedNumber = Annotated[float, Field(gt=0, lt=1e300, allow_inf_nan=False)]
 NEEDED_KEYS = ("strategy", "replicas", "model")
 """Keys that every figure has."""
 
@@ -24,10 +24,10 @@ class PublishedFigure(RecordModel):
     """Line of the file; the header is line 1."""
     keys: dict[str, str | int | bool]
     """Keys of a cell that the row gives, such as `strategy` and `replicas`."""
-    throughput_examples_per_s: PositiveNumber
-    low: PositiveNumber | None = None
+    throughput_examples_per_s: PublishedNumber
+    low: PublishedNumber | None = None
     """Ends of its interval; None together."""
-    high: PositiveNumber | None = None
+    high: PublishedNumber | None = None
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
     trials: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Fresh runs behind the figure."""

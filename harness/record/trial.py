@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from harness.record.bounds import Duration, Natural, PerSecond, Positive, StepDuration, Utc, Whole, WindowDuration
+from harness.record.bounds import Duration, Natural, PerSecond, Positive, Reported, StepDuration, Utc, WindowDuration
 from harness.record.checks import Checks
 from harness.record.cluster import AsynchronousUpdates, ClusterRecord
 from harness.record.gpus import GpuRecord
@@ -196,8 +196,8 @@ class Resources(RecordModel):
     physical_devices: Positive = 1
     """Processors that bound the throughput: cores ÷ intra-op threads, GPUs, or TPU cores."""
     shared: bool = False
-    intra_op_threads: Whole = 0
-    inter_op_threads: Whole = 0
+    intra_op_threads: Reported = 0
+    inter_op_threads: Reported = 0
     gpus: list[str] = []
     """The cards, by the `gpu.N.id` of their machine's facts; empty where there are none or they do not tell."""
 

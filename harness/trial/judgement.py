@@ -18,7 +18,7 @@ from harness.trial.norms import apart_each, change_of, distance, distance_but_fo
 if TYPE_CHECKING:
     from harness.protocol.state import Array
 
-Gradients = TypeVar("Gradients")
+_Gradients = TypeVar("_Gradients")
 """Of all trained weights, as an engine has them."""
 STATE_TOLERANCE = {"float32": 1e-3, "tf32": 1e-2, "mixed_bfloat16": 3e-2, "mixed_float16": 1e-2}
 """Largest relative error ‖got − expected‖ / ‖expected change‖ of a variable, by arithmetic, beyond its noise.
@@ -119,12 +119,12 @@ def is_clear(reference: Reference) -> bool:
 
 
 def faults_of(
-    whole: Gradients,
-    without_last: Gradients,
-    earlier: Gradients | None,
+    whole: _Gradients,
+    without_last: _Gradients,
+    earlier: _Gradients | None,
     replicas: int,
-    times: Callable[[Gradients, float], Gradients],
-) -> Iterator[tuple[str, Gradients]]:
+    times: Callable[[_Gradients, float], _Gradients],
+) -> Iterator[tuple[str, _Gradients]]:
     """The faults (`Checks.sight`) that the last update of a cell can have, and the gradients that its optimizer would
     get: `whole` are their sums over all replicas, `earlier` those of the update before, if there was one."""
     if replicas > 1:

@@ -28,18 +28,18 @@ MATTERS = 0.01
 LEAST = 3
 """Windows that a trial needs."""
 
-Key = TypeVar("Key", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 Array = NDArray[np.float64]
 
 
-def trends(groups: Iterable[Sequence[tuple[Key, Sequence[float]]]]) -> dict[Key, float]:
+def trends(groups: Iterable[Sequence[tuple[_Key, Sequence[float]]]]) -> dict[_Key, float]:
     """The cells whose windows change in the course of a trial, each with by how much.
 
     A group is the trials that took turns, each with what it belongs to (a cell, or a side of a comparison) and its
     window times in seconds, in the same rounds. The change is that of the fitted line from the first window to the
     last, relative to the others of the group, as a share: −0.05 is 5 % shorter.
     """
-    slopes: defaultdict[Key, list[tuple[float, float]]] = defaultdict(list)
+    slopes: defaultdict[_Key, list[tuple[float, float]]] = defaultdict(list)
     count = 0
     for group in groups:
         if len(group) > 1 and min(len(seconds) for _, seconds in group) >= LEAST:

@@ -12,7 +12,7 @@ Shapes = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 """Without the batch: that of one tensor, or of several by place."""
 OpenShapes = tuple[int | None, ...] | Mapping[str, tuple[int | None, ...]]
 """The same, where a size may be None: not the same for all examples."""
-Size = TypeVar("Size", int, int | None)
+_Size = TypeVar("_Size", int, int | None)
 PARTS = ("inputs", "targets", "weights")
 """What an example has, the last only where each counts differently."""
 ALONE = ""
@@ -68,12 +68,12 @@ def from_places(parts: Mapping[str, Any]) -> Any:
     return tuple(made[place] for place in counted) if made.keys() == set(counted) else made
 
 
-def one_or_several(shapes: Mapping[str, tuple[Size, ...]]) -> tuple[Size, ...] | Mapping[str, tuple[Size, ...]]:
+def one_or_several(shapes: Mapping[str, tuple[_Size, ...]]) -> tuple[_Size, ...] | Mapping[str, tuple[_Size, ...]]:
     """Shapes by place, or the shape of a tensor that is in no structure."""
     return shapes[ALONE] if [*shapes] == [ALONE] else shapes
 
 
-def only(shapes: tuple[Size, ...] | Mapping[str, tuple[Size, ...]]) -> tuple[Size, ...]:
+def only(shapes: tuple[_Size, ...] | Mapping[str, tuple[_Size, ...]]) -> tuple[_Size, ...]:
     """The shape of what is one tensor; TypeError for several, which were refused before a training was built."""
     if isinstance(shapes, Mapping):
         raise TypeError(f"expected one tensor, got several: {', '.join(shapes)}")
