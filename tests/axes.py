@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.spec import Sweep, expand, sweep_from
-from harness.spec.axes import ENGINE, PROGRAM, TABLE
+from harness.spec.axes import ENGINE, INPUT, PROGRAM, TABLE
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.collective import GRADIENTS, CollectiveCell
 from harness.spec.entry import Axis
@@ -41,16 +41,25 @@ OF_COLLECTIVES: Mapping[str, Axis] = {
 }
 """What two collectives are tried by: the table's values, but of keys that it lacks and where one has nobody to send to.
 A key that is added to both kinds of work is tried as the table says; one that collectives alone have needs an entry."""
-PIPELINE: dict[str, Any] = {"work": "pipeline", "model": "mlp", "data": "digits", "batch_size": 8}
+PIPELINE: dict[str, Any] = {"work": "pipeline", "model": "mlp", "data": "wine", "batch_size": 8}
 KEYS_OF_PIPELINES = [key for key in PipelineCell.model_fields if key not in (TAG, "tokens")]
 """All but the tokens of an example, which follow from the model."""
 OF_PIPELINES: Mapping[str, Axis] = {
-    key: replace(axis, tried_with={other: of for other, of in axis.tried_with.items() if other in KEYS_OF_PIPELINES})
-    for key, axis in {**TABLE, "data": replace(TABLE["data"], tried=("digits", "wine"))}.items()
-    if key in KEYS_OF_PIPELINES
+    **{
+        key: replace(
+            axis, tried_with={other: of for other, of in axis.tried_with.items() if other in KEYS_OF_PIPELINES}
+        )
+        for key, axis in TABLE.items()
+        if key in KEYS_OF_PIPELINES
+    },
+    "batch_size": replace(TABLE["batch_size"], shown_by=INPUT),
+    "model": replace(TABLE["model"], tried_with={"data": "digits"}),
+    "data": replace(TABLE["data"], tried=("digits", "wine")),
+    "compression": replace(TABLE["compression"], tried_with={"shards": 1}),
+    "cut": Axis(help="", tried=("", "shuffle"), shown_by=INPUT),
 }
 """What two pipelines are tried by: the table's values, beside those keys that pipelines have, and other data than what
-needs no pipeline."""
+needs no pipeline. A pipeline has no traced program, so that its stages show what a training's program does."""
 
 
 def asked(key: str, value: Any) -> dict[str, Any]:
@@ -108,7 +117,7 @@ def pipelines_of(key: str) -> tuple[PipelineCell, PipelineCell]:
     if key == "cut":  # which is asked for beside the whole
         whole = cell_of(sweep_from(PIPELINE))
         assert isinstance(whole, PipelineCell)
-        return whole, whole.cut_behind("shuffle")
+        return whole, whole.cut_behind(OF_PIPELINES[key].tried[1])
     return _pair_of(PipelineCell, PIPELINE, OF_PIPELINES[key], key)
 
 
