@@ -34,6 +34,7 @@ from harness.trial.delay import Delay
 from harness.trial.ending import plain_ending
 from harness.trial.judgement import sight_of
 from harness.trial.same_work.collectives import SameSending
+from harness.trial.same_work.trainer import of_this_process
 from harness.trial.sums import judge_sums, known_values
 
 if TYPE_CHECKING:
@@ -265,6 +266,10 @@ class NumpySending(SameSending):
             raise Unsupported("NumPy has no reduce-scatter")
         self.engine = engine  # type: ignore[misc]
         self._own: Sequence[Array] = ()
+
+    @property
+    def resources(self) -> Resources:
+        return of_this_process(self._request, (1, 1))
 
     def fill(self, own: "Sequence[Array]") -> None:
         self._own = own

@@ -2,6 +2,8 @@
 
 import os
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +20,8 @@ from harness.visible import message
 
 POOL = "NPROC"
 """A variable that XLA reads as its backend starts: how many threads its pools have."""
+OF_POOL, BEGUN_S = "tf_XLAEigen", 1.0
+"""What the threads of that pool that computes call themselves, and how long they are waited for until they do."""
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 """A variable that says whether a process takes three quarters of a card at once, as is JAX's own choice."""
 OF_CARDS = {GPU, "cuda", "rocm"}
@@ -40,7 +44,7 @@ class TrialDevices(NamedTuple):
     own: list[Any]
     """Those of this process."""
     threads: int
-    """0 is XLA's own choice: all cores."""
+    """As many as were asked for; 0 is XLA's own choice: all cores."""
     physical: int
     shared: bool
     arithmetic: str = FLOAT32
@@ -53,15 +57,17 @@ class TrialDevices(NamedTuple):
         """Whether they are GPUs."""
         return any(device.platform == GPU for device in self.own)
 
-    def resources(self, request: Request) -> Resources:
-        """Those of this process; of the threads what the cell asks for, since JAX tells nobody how many there are, and
-        how many all devices share."""
+    @property
+    def resources(self) -> Resources:
+        """Those of this process; of the threads how many all devices share, counted where their number was not left to
+        XLA, and how many of those compute for one device."""
+        threads = _in_pool(self.threads) if self.threads else 0
         return Resources(
             logical_devices=[f"{device.platform}:{device.id}" for device in self.own],
             physical_devices=self.physical,
             shared=self.shared,
-            intra_op_threads=request.intra_op_threads,
-            inter_op_threads=self.threads,
+            intra_op_threads=threads if len(self.own) == 1 else threads // (THREADS_A_DEVICE * len(self.own)),
+            inter_op_threads=threads,
             gpus=list(self.cards),
         )
 
@@ -71,6 +77,23 @@ class TrialDevices(NamedTuple):
             return found
         unlike = {subject: words for subject, words in found.unlike.items() if subject != "threads"}
         return found.model_copy(update={"arithmetic": self.arithmetic, "unlike": unlike})
+
+
+def _in_pool(asked: int) -> int:
+    """How many threads XLA's pool has, which JAX tells nobody: by their names, which they take as they begin. 0 where
+    the kernel does not tell."""
+    until = time.monotonic() + BEGUN_S
+    while (found := _threads_called(OF_POOL)) < asked and time.monotonic() < until:
+        time.sleep(0.01)
+    return found
+
+
+def _threads_called(name: str) -> int:
+    found = 0
+    for told in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):  # it has ended
+            found += told.read_text().strip() == name
+    return found
 
 
 def set_up(request: Request) -> TrialDevices:
@@ -94,9 +117,7 @@ def _cards(request: Request) -> TrialDevices:
         raise Unsupported(f"{count} replicas need a GPU each, and JAX finds {len(found)}")
     own = found[:count]
     ids = (card_at(device.local_hardware_id) for device in own)
-    return TrialDevices(
-        own, own, request.intra_op_threads, len(found), False, _arithmetic(own), tuple(one for one in ids if one)
-    )
+    return TrialDevices(own, own, 0, len(found), False, _arithmetic(own), tuple(one for one in ids if one))
 
 
 def _found_cards(jax: Any) -> list[Any]:

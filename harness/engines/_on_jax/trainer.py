@@ -77,7 +77,7 @@ class OnJaxTrainer(TakenApart):
     @property
     def resources(self) -> Resources:
         """The devices and the threads that they share."""
-        return self._devices.resources(self._request)
+        return self._devices.resources
 
     @property
     def _first(self) -> int:

@@ -36,7 +36,7 @@ class JaxSending(SameSending):
     @property
     def resources(self) -> Resources:
         """The devices and the threads that they share."""
-        return self._devices.resources(self._request)
+        return self._devices.resources
 
     def on_device(self, own: Any) -> Any:
         """What a device receives that sends `own`, [elements], traced."""

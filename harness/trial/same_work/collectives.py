@@ -3,10 +3,9 @@
 from typing import ClassVar
 
 from harness.protocol.messages import Request
-from harness.record.trial import Resources
 from harness.spec.work import TAG
 from harness.trial.collectives import Sending, collective_of
-from harness.trial.same_work.trainer import of_this_process, refuse_what_is_beside
+from harness.trial.same_work.trainer import refuse_what_is_beside
 
 AXES_OF_COLLECTIVES = frozenset(
     {TAG, "device", "collective", "size", "strategy", "replicas", "workers", "network", "intra_op_threads", "engine"}
@@ -27,11 +26,6 @@ class SameSending(Sending):
         refuse_what_is_beside(request, self.taken, self.title)
         self.cell, self._request = collective_of(request.cell), request
         self.first = 0 if request.member is None else request.member.index * self.cell.replicas
-
-    @property
-    def resources(self) -> Resources:
-        """Of this process."""
-        return of_this_process(self._request)
 
     @property
     def _received_elements(self) -> int:

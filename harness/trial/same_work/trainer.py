@@ -227,11 +227,6 @@ class ReplicaAProcess(SameWorkTrainer):
         """The cross-device op, by which gradients travel."""
         return self._request.training.cross_device_op
 
-    @property
-    def resources(self) -> Resources:
-        """Of this process."""
-        return of_this_process(self._request)
-
     def check_reduction(self) -> str | None:
         """Known values in the shapes of the model's gradients, by the way of the step.
 
@@ -255,10 +250,10 @@ class ReplicaAProcess(SameWorkTrainer):
         return evidence
 
 
-def of_this_process(request: Request, threads: tuple[int, int] | None = None) -> Resources:
-    """The processor, and the threads that a process that is one replica has within and between ops; None is as many
-    as asked for, where nobody can tell."""
-    within, between = threads or (request.intra_op_threads, request.inter_op_threads)
+def of_this_process(request: Request, threads: tuple[int, int]) -> Resources:
+    """The processor, and the threads that a process that is one replica was found to have within and between ops; 0 is
+    the framework's choice."""
+    within, between = threads
     physical = max(1, len(os.sched_getaffinity(0)) // max(1, request.intra_op_threads))
     return Resources(
         logical_devices=[f"cpu:{0 if request.member is None else request.member.index}"],

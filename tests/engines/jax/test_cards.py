@@ -40,7 +40,7 @@ def told(capabilities, config, variables):
     jax.local_devices = lambda backend: {"gpu": cards}[backend]
     taken = devices.set_up(request)
     told = taken.told(Executed(unlike={"threads": "one pool", "compiler": "XLA"}))
-    resources = taken.resources(request)
+    resources = taken.resources
     return {
         "taken": resources.logical_devices, "of": resources.physical_devices, "shared": resources.shared,
         "arithmetic": told.arithmetic, "unlike": told.unlike, "preallocate": os.environ[devices.PREALLOCATE],

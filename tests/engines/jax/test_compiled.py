@@ -17,9 +17,10 @@ ROOT = Path(__file__).parents[3]
 LOOPBACK = "127.0.0.1"
 LONG_S = 600.0
 PROCESS = """
-import json, sys
+import json, os, sys
 import jax, numpy as np
 from jax.experimental import multihost_utils
+from harness.engines._on_jax import devices as of_jax
 from harness.engines._on_jax.devices import laid, set_up
 from harness.protocol.messages import Membership, Request
 from harness.spec import Sweep, expand
@@ -35,7 +36,9 @@ request = Request(
 events, compared = [], []
 jax.monitoring.register_event_listener(lambda name, **_: events.append(name.rpartition("/")[2]))
 multihost_utils.assert_equal = lambda *_, **__: compared.append(1)
-devices = set_up(request).devices
+of_jax.POOL = os.environ.get("POOL_SET_BY", of_jax.POOL)
+taken = set_up(request)
+devices = taken.devices
 mesh = jax.sharding.Mesh(np.array(devices), ("both",))
 whole, cut = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*of)) for of in ((), ("both",)))
 given = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "number": np.int32(3)}
@@ -51,6 +54,7 @@ print(json.dumps({
     "hits": events.count("cache_hits"),
     "misses": events.count("cache_misses"),
     "compared": len(compared),
+    "threads": [taken.resources.intra_op_threads, taken.resources.inter_op_threads],
 }))
 """
 
@@ -80,6 +84,21 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def first(jax_python: str, scratch: Path) -> Told:
     return both(jax_python, scratch)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(jax_python: str, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """The same where the environment names a proxy that never answers, and other devices and threads; of the threads
+    what the trial sets is lost."""
+    told = {"JAX_NUM_CPU_DEVICES": "3", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    told |= {"NPROC": "5", "POOL_SET_BY": "NOBODY_READS_IT"}
+    with pytest.MonkeyPatch.context() as patched, socket.create_server((LOOPBACK, 0)) as proxy:
+        host, port = proxy.getsockname()
+        for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+            patched.setenv(name, f"http://{host}:{port}")
+        for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+            patched.delenv(name, raising=False)
+        return both(jax_python, tmp_path_factory.mktemp("elsewhere"), **told)
 
 
 def test_every_process_of_a_later_trial_compiles_nothing(jax_python: str, scratch: Path, first: Told) -> None:
@@ -130,15 +149,12 @@ def test_no_proxy_is_asked_for_the_way_to_the_members(monkeypatch: pytest.Monkey
 
 
 def test_processes_join_each_other_with_the_devices_of_their_cell_where_the_environment_names_a_proxy_and_other_ones(
-    jax_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    elsewhere: Told,
 ) -> None:
-    told = {"JAX_NUM_CPU_DEVICES": "3", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    with socket.create_server((LOOPBACK, 0)) as proxy:  # which never answers
-        host, port = proxy.getsockname()
-        for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-            monkeypatch.setenv(name, f"http://{host}:{port}")
-        for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        said = both(jax_python, tmp_path, **told)
-    assert [one["sum"] for one in said] == [[9, 16, 23]] * 2
-    assert [one["devices"] for one in said] == [2, 2]
+    assert [one["sum"] for one in elsewhere] == [[9, 16, 23]] * 2
+    assert [one["devices"] for one in elsewhere] == [2, 2]
+
+
+def test_threads_are_told_as_they_are_and_not_as_they_were_asked_for(first: Told, elsewhere: Told) -> None:
+    assert [one["threads"] for one in first] == [[1, 1]] * 2
+    assert [one["threads"] for one in elsewhere] == [[5, 5]] * 2

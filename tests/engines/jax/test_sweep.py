@@ -105,6 +105,7 @@ def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
         replicas = trial.cell.replicas
         assert len(trial.resources.logical_devices) == replicas
         assert trial.resources.shared == (replicas > trial.resources.physical_devices)
+        assert trial.resources.intra_op_threads == trial.cell.intra_op_threads
         assert trial.executed.unlike.get("threads") == ("all devices share one pool" if replicas > 1 else None)
         if trial.cell.strategy == "none":
             assert trial.executed.operations == {}
