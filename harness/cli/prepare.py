@@ -9,6 +9,9 @@ import typer
 from harness.cli._completion import several_of
 from harness.cli._options import AsJson
 from harness.errors import not_one_of
+from harness.protocol.preparing import RunBy
+from harness.spec.entry import closed_list
+from harness.spec.values import FileCompression
 from harness.visible import json_text
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ EXAMPLES = (
     "harness prepare folder:my_images prepared/my_images --shards 64 --compression gzip --processes 2\n\n"
     "harness prepare photographs:400 prepared/tried --with local,dask,beam"
 )
-WAYS, COMPRESSIONS = ("local", "dask", "beam"), ("none", "gzip", "zlib")
+WAYS, COMPRESSIONS = closed_list(RunBy), closed_list(FileCompression)
 SourceName = Annotated[
     str,
     typer.Argument(
@@ -37,13 +40,15 @@ TargetFolder = Annotated[Path, typer.Argument(metavar="TARGET", help="The folder
 ShardCount = Annotated[int | None, typer.Option("--shards", metavar="N", min=1, max=99_999, help="Files. Default: 16.")]
 CompressionName = Annotated[
     str,
-    typer.Option("--compression", metavar="none|gzip|zlib", help="Of each file.", autocompletion=lambda: COMPRESSIONS),
+    typer.Option(
+        "--compression", metavar="|".join(COMPRESSIONS), help="Of each file.", autocompletion=lambda: COMPRESSIONS
+    ),
 ]
 WayNames = Annotated[
     str,
     typer.Option(
         "--with",
-        metavar="local,dask,beam",
+        metavar=",".join(WAYS),
         help="Who runs the processes, all on this machine; the files are the same. Of several each writes all of them "
         "in turns, and what each costs is said.",
         autocompletion=several_of(lambda: WAYS),

@@ -5,6 +5,8 @@ from typing import Literal, Protocol
 from harness.protocol.messages import Message
 from harness.record.tfrecords import Features, ReadingSpeed
 
+RunBy = Literal["local", "dask", "beam"]
+"""Who runs the processes that write."""
 ANSWER, FAULT = "answer-{}.json", "fault.txt"
 """Names in an order's scratch folder: what was asked for, by the order's number, or in one line why it could not be
 had."""
@@ -39,7 +41,7 @@ class PrepareOrder(Message):
     """Of `write`: what `describe` has found, with the compression asked for."""
     groups: tuple[tuple[ShardPlan, ...], ...] = ()
     """Of `write`: files by the process that writes them, each group in one pass over the source."""
-    by: Literal["local", "dask", "beam"] = "local"
+    by: RunBy = "local"
     """Who runs the groups; `local` has one group, and a process each is started by `prepare` itself."""
 
 

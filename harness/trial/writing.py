@@ -7,11 +7,11 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.protocol.preparing import ANSWER, PrepareOrder
+from harness.protocol.preparing import ANSWER, PrepareOrder, RunBy
 from harness.trial import forking
 from harness.trial.orders import answer, carry_out, carry_out_for_another, keep_fault
 from harness.trial.parent import die_with_parent
@@ -75,7 +75,7 @@ def _by_beam(orders: Sequence[str], scratch: str) -> None:
         _ = pipeline | beam.Create(list(orders)) | beam.Reshuffle() | beam.Map(carry_out_for_another, os.getpid())
 
 
-DRIVERS = {"dask": _by_dask, "beam": _by_beam}
+DRIVERS: dict[RunBy, Callable[[Sequence[str], str], None]] = {"dask": _by_dask, "beam": _by_beam}
 """Run orders of one group each, which have one folder for what is said of them, side by side, until all have ended;
 they raise what one of them did."""
 

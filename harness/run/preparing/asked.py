@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from harness.protocol.preparing import RunBy
 from harness.record.tfrecords import WrittenShard
 from harness.spec.sweep import Sweep
 from harness.spec.values import FileCompression
 
-RunBy = Literal["local", "dask", "beam"]
-NEEDS = {"dask": "dask", "beam": "apache_beam"}
+NEEDS: dict[RunBy, str] = {"dask": "dask", "beam": "apache_beam"}
 """The module of each way of running processes that is an extra."""
 
 
