@@ -198,7 +198,7 @@ def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     own: dict[str, list[str]] = {}
     for key in (key for key, axis in TABLE.items() if axis.choices is not None and key not in sweep.model_fields_set):
         names, asked = list(getattr(catalogue, TABLE[key].choices or "")), sweep.asked(key)
-        if names and not {*asked} <= {*names, *TABLE[key].own}:
+        if names and not {*asked} <= {*names}:
             own[key] = names[: len(asked)]
     return sweep.model_copy(update=own)
 

@@ -2,12 +2,12 @@
 `folder:PATH`, or a user's own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.folder import PREFIX as FOLDER
-from harness.engines.tensorflow.data.folder import FolderSource, folder_fault
+from harness.engines.tensorflow.data.folder import FolderSource
 from harness.engines.tensorflow.data.own import OwnSource
 from harness.engines.tensorflow.data.own_batches import own_source
 from harness.engines.tensorflow.data.photographs import PREFIX as CROPS_OF
@@ -15,8 +15,8 @@ from harness.engines.tensorflow.data.photographs import Photographs
 from harness.engines.tensorflow.data.tfds import PREFIX, TfdsSource
 from harness.engines.tensorflow.data.tfds import unknown as unknown_to_tfds
 from harness.engines.tensorflow.data.tfrecord import PREFIX as FILES
-from harness.engines.tensorflow.data.tfrecord import TfrecordSource, fault_here, kind_here
-from harness.errors import not_one_of
+from harness.engines.tensorflow.data.tfrecord import TfrecordSource, kind_here
+from harness.errors import UsageError, not_one_of
 from harness.registry import registered
 from harness.spec.axes import PHOTOGRAPHS, SO_MANY_PHOTOGRAPHS, is_own_code
 
@@ -51,12 +51,21 @@ def unknown(name: str, data_dir: Path) -> str | None:
     """Why there are no data of a name that no registered source has; None where there may be. Asks no network, and
     imports no TensorFlow."""
     if name.startswith(FILES):
-        return fault_here(name)
+        return _fault(TfrecordSource, name.removeprefix(FILES))
     if name.startswith(FOLDER):
-        return folder_fault(name)
+        return _fault(FolderSource, name.removeprefix(FOLDER))
     if name.removeprefix(CROPS_OF).isdigit() and not re.fullmatch(PHOTOGRAPHS, name):
         return f"data: given '{name}', expected {SO_MANY_PHOTOGRAPHS}"
     return unknown_to_tfds(name, data_dir)
+
+
+def _fault(source: Callable[[str], Source], place: str) -> str | None:
+    """Why a source cannot be read here; None where it can."""
+    try:
+        source(place)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def has_pipeline(name: str) -> bool:

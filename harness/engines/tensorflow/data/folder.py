@@ -110,12 +110,3 @@ def _images(name: str, place: Path) -> tuple[list[str], list[tuple[str, int]]]:
         wanted = ", ".join(f"*{ending}" for ending in ENDINGS)
         raise UsageError(f"data: '{name}' has no folder with images, expected PATH/CLASS/ with {wanted}")
     return classes, [(file, label) for label, folder in enumerate(classes) for file in of_each[folder]]
-
-
-def folder_fault(name: str) -> str | None:
-    """Why `folder:PATH` cannot be read here; None where it can. Imports no TensorFlow."""
-    try:
-        FolderSource(name.removeprefix(PREFIX))
-    except UsageError as error:
-        return str(error)
-    return None

@@ -310,15 +310,6 @@ def _fault_of_files(files: Sequence[Path], features: Features) -> str | None:
     return None
 
 
-def fault_here(name: str) -> str | None:
-    """Why `tfrecord:GLOB` cannot be read here; None where it can. Imports no TensorFlow."""
-    try:
-        TfrecordSource(name.removeprefix(PREFIX))
-    except UsageError as error:
-        return str(error)
-    return None
-
-
 def kind_here(name: str) -> str:
     """The kind of its examples; `anything` where the files are on other hosts only, which will say."""
     try:

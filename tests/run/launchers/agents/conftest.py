@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from harness.run.launchers.agents.meeting import Meeting
 from harness.run.launchers.agents.remote import Agent
 from tests.record.examples import cell
 from tests.run.network.conftest import emulation as emulation  # a fixture
+from tests.run.network.conftest import within
 from tests.run.process.zygotes import WITHOUT_TENSORFLOW
 
 TOKEN = "the token of these tests"
@@ -114,12 +114,7 @@ def joined(meeting: Meeting, count: int) -> list[Agent]:
 
 def comes_true(holds: Callable[[], bool], limit_s: float = LIMIT_S) -> bool:
     """Whether something does."""
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    return within(limit_s, holds)
 
 
 def request(seed: int) -> Request:
