@@ -93,8 +93,10 @@ def test_where_nobody_tells_what_is_the_optimizers_one_change_fewer_is_enough() 
 
 
 WEIGHTS = 6
-UPDATE = Holds(WORK, Counter(), 7, reads=WEIGHTS + 4)
+UPDATE = Holds(WORK, Counter(), 7, reads=WEIGHTS + 4, flops=1_000, forward=AHEAD)
 """Of a model of six variables: the weights, and the step counter three times and the learning rate."""
+FEWER = Holds(Counter({"MatMul": 3}), Counter(), 0)
+"""A forward pass with fewer products, of which nobody can tell that they are."""
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,11 @@ UPDATE = Holds(WORK, Counter(), 7, reads=WEIGHTS + 4)
     [
         ("no_input", UPDATE),
         ("no_pull", replace(UPDATE, reads=4)),
+        ("no_pull", replace(UPDATE, reads=4, flops=None)),
         ("no_push", replace(UPDATE, changes=0, reads=WEIGHTS + 2)),
         ("forward_backward", Holds(WORK, Counter(), 0)),
-        ("forward", Holds(Counter({"MatMul": 4}), Counter(), 0)),
+        ("forward", Holds(AHEAD, Counter(), 0, forward=AHEAD)),
+        ("forward", FEWER),
         ("empty", Holds(Counter(), Counter(), 0)),
     ],
 )
@@ -121,7 +125,10 @@ def test_an_update_to_servers_that_lacks_what_its_name_says_is_taken(name: str, 
         ("no_push", replace(UPDATE, changes=0, reads=2), "it reads variables 2 times"),
         ("no_input", replace(UPDATE, work=Counter()), "it computes nothing where the whole update computes 12 MatMul"),
         ("forward_backward", replace(UPDATE, changes=0), "it reads variables 10 times, and is to read them 0 times"),
+        ("no_pull", replace(UPDATE, reads=4, flops=500), "its products take 500 operations where the whole update's"),
         ("forward", Holds(WORK, Counter(), 0), "it goes backward"),
+        ("forward", Holds(Counter(), Counter(), 0), "it computes nothing where the whole update computes 12 MatMul"),
+        ("forward", replace(FEWER, forward=FEWER.work), "it computes 3 MatMul where the whole update's forward pass"),
         ("empty", Holds(WORK, Counter(), 0), "it computes 12 MatMul"),
     ],
 )

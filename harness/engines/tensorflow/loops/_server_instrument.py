@@ -5,6 +5,7 @@ of it in the coordinator: on the workers, where it is timed, nobody can look.
 """
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class ServerInstrumentLoop(CoordinatorLoop):
         import tensorflow as tf
 
         training, (x, y) = self._training, self._example
-        whole, left_of_whole = holds_of(super().program(), training.cell), _left(self._update, x, y)
+        whole, left_of_whole = self._holds(super().program()), _left(self._update, x, y)
         instrument = self._instrument = tf.function(self._without(), autograph=False)
         self._judge(whole, left_of_whole, _left(instrument, x, y, *self._own()))
 
@@ -118,10 +119,14 @@ class ServerInstrumentLoop(CoordinatorLoop):
         trained = len(self._training.model.trainable_variables)
         return list(own[:trained]), list(own[trained:])
 
+    def _holds(self, program: Any) -> Holds:
+        """What a program holds; the kernels that update are no products."""
+        return holds_of(program, self._training.cell, {self._training.optimizer.configured.name})
+
     def _judge(self, whole: Holds, left_of_whole: int, left: int) -> None:
         """Raises Unsupported unless the instrument lacks what its name says, and nothing else."""
         weights = sum(len(variable.shards) for variable in self._training.model.variables)
-        fault = lacks_more_of_servers(self._name, whole, holds_of(self.program(), self._training.cell), weights)
+        fault = lacks_more_of_servers(self._name, whole, self._holds(self.program()), weights)
         if not fault and self._name not in (FORWARD, EMPTY) and left != left_of_whole:
             fault = f"{left} products and convolutions are executed, and {left_of_whole} in the whole update"
         if fault:
@@ -133,16 +138,32 @@ def lacks_more_of_servers(name: str, whole: Holds, holds: Holds, weights: int) -
     None where it is as it should be."""
     pulled = {NO_INPUT: whole.reads, NO_PULL: whole.reads - weights, NO_PUSH: weights + COUNTS}.get(name, 0)
     changes = whole.changes if name in (NO_INPUT, NO_PULL) else 0
-    if name not in (FORWARD, EMPTY) and holds.work != whole.work:
+    computes = name not in (FORWARD, EMPTY)
+    if computes and holds.work != whole.work:
         return f"it computes {in_words(holds.work)} where the whole update computes {in_words(whole.work)}"
+    if computes and None not in (holds.flops, whole.flops) and holds.flops != whole.flops:
+        return f"its products take {holds.flops:,} operations where the whole update's take {whole.flops:,}"
     if holds.changes != changes:
         return f"it changes variables {holds.changes} times, and is to change them {changes} times"
     if holds.reads != pulled:
         return f"it reads variables {holds.reads} times, and is to read them {pulled} times"
-    if name == FORWARD and any(map(goes_backward, holds.work)):
-        return f"it goes backward: {in_words(holds.work)}"
+    if name == FORWARD:
+        return _lacks_of_forward(whole, holds)
     if name == EMPTY and holds.work:
         return f"it computes {in_words(holds.work)}"
+    return None
+
+
+def _lacks_of_forward(whole: Holds, holds: Holds) -> str | None:
+    """The same of what is to compute the forward pass alone."""
+    products = Counter({op: count for op, count in whole.work.items() if not goes_backward(op)})
+    if any(map(goes_backward, holds.work)):
+        return f"it goes backward: {in_words(holds.work)}"
+    if products and not holds.work:
+        return f"it computes nothing where the whole update computes {in_words(products)}"
+    if None not in (whole.forward, holds.forward) and holds.forward != whole.forward:
+        forward, of_whole = in_words(holds.forward or Counter()), in_words(whole.forward or Counter())
+        return f"it computes {forward} where the whole update's forward pass computes {of_whole}"
     return None
 
 
