@@ -60,10 +60,15 @@ def known_limits(run: Run, results: Path) -> LimitsRecord | None:
     return limits_of(run.manifest.facts, results, _say_passed_over)
 
 
+def results_of(run: Run) -> Path:
+    """Where the limits of its machine are looked for: beside it, or where the reader says."""
+    return run.results or run.path.resolve().parent
+
+
 def known_rates(run: Run, summary: RunSummary) -> list[CellRate]:
     """How near the run's cells come to the limits of its machine, which are beside it or where the reader looks for
     them; none where nobody measured them. Tells of a record as `known_limits` does."""
-    limits = known_limits(run, run.results or run.path.resolve().parent)
+    limits = known_limits(run, results_of(run))
     return [] if limits is None else cell_rates(summary.cells, limits, run.manifest.sweep.launcher)
 
 

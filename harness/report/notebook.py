@@ -20,7 +20,7 @@ from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.explained import Explained, explained
-from harness.report.limits import known_rates
+from harness.report.limits import known_rates, results_of
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
 from harness.report.tables.collectives import collective_tables, latency_table
@@ -124,7 +124,7 @@ class ExplainResult:
 
     @functools.cached_property
     def _found(self) -> Explained:
-        return explained(self.run, self.run.results or self.path.resolve().parent)
+        return explained(self.run, results_of(self.run))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A run of `explain` where others read it: its tries, its JSON, its exports, from Python."""
 
+import csv
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,14 @@ from harness.record.explain import ExplainPlan, TryRecord
 from harness.record.limits import keep_sheet
 from harness.record.reading import load_run
 from harness.report.comparison import Surface
+from harness.report.export.as_markdown import escape
 from harness.report.kinds import PageRequest, presentation_of
+from harness.report.kinds.base import OF_TRIALS
 from harness.report.notebook import ExplainResult
 from harness.report.tables.explain import explain_lines, part_rows
 from harness.report.tables.tries import try_lines
 from tests.comparisons import ab_run, as_run, stored
-from tests.explained import QUIET, explain_run
+from tests.explained import QUIET, RATIOS, explain_run
 from tests.limits import MACHINE, limits
 
 
@@ -54,6 +57,11 @@ def test_a_run_says_which_of_its_tries_held_and_names_their_runs(tmp_path: Path)
     assert text.splitlines()[1:3] == list(from_python.answer)
     assert [one.faster for one in from_python.tries] == [True, False, False]
     assert ">not measured: no compiler</td>" in from_python._repr_html_()
+    head, *said = (presentation_of(run.manifest).exporters()["markdown"].export(run, None) or "").splitlines()
+    assert head == "# explain-run"
+    assert {f"- {escape(line)}" for line in from_python.answer} < set(said)
+    assert [line for line in said if line.startswith("## ")][-1] == "## What was tried"
+    assert "not measured: no compiler" in said[-3]
 
 
 def test_where_no_try_held_that_is_said(tmp_path: Path) -> None:
@@ -100,6 +108,14 @@ def test_json_and_csv_have_what_the_sentence_says(tmp_path: Path) -> None:
     assert f"about --trials {cell['trials_needed']} would" in explain_lines(explanations_of(undecided))[0]
     assert {row["trials_needed"] for row in part_rows(explanations_of(undecided))} == {cell["trials_needed"]}
     assert cell["advice"] is None
+
+
+def test_it_is_exported_trial_by_trial_and_window_by_window_each_with_the_instrument_that_it_is_of() -> None:
+    run = explain_run()
+    kind = presentation_of(run.manifest)
+    assert {*OF_TRIALS, "parts", "markdown"} == kind.exporters().keys()
+    windows = csv.DictReader((kind.exporters()["windows"].export(run, None) or "").splitlines())
+    assert {row["side"] for row in windows} == set(RATIOS)
 
 
 def counted() -> Run:

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,11 +35,27 @@ class _Markdown:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         rates = known_rates(run, summary)
-        head = [f"# {escape(run.manifest.run_id)}", "", *(f"- {escape(line)}" for line in answer_lines(summary))]
-        texts = ("\n".join([*head, *_tables(summary, rates, rows)]) + "\n" for rows in FEWER_ROWS)
-        text = next((text for text in texts if len(text) <= LARGEST), None)
-        # hundreds of workloads: the answers alone, which are as many
-        return deliver(text or "\n".join(head)[: LARGEST - 1] + "\n", target)
+        text = _fitting(run.manifest.run_id, answer_lines(summary), lambda rows: _tables(summary, rates, rows))
+        return deliver(text, target)
+
+
+def told(run_id: str, lines: Sequence[str], tables: Sequence[Table], has_rest: str) -> str:
+    """What is said of a run and its tables, cut as every run's. `has_rest` is as `table_lines` has it."""
+
+    def shown(rows: int | None) -> Iterator[str]:
+        for table in noted_once(tables):
+            yield from _titled(table, rows, has_rest)
+
+    return _fitting(run_id, lines, shown)
+
+
+def _fitting(run_id: str, lines: Sequence[str], tables: Callable[[int | None], Iterable[str]]) -> str:
+    """The lines and the tables, with as many rows of each as GitHub takes."""
+    head = [f"# {escape(run_id)}", "", *(f"- {escape(line)}" for line in lines)]
+    texts = ("\n".join([*head, *tables(rows)]) + "\n" for rows in FEWER_ROWS)
+    text = next((text for text in texts if len(text) <= LARGEST), None)
+    # hundreds of workloads: the answers alone, which are as many
+    return text or "\n".join(head)[: LARGEST - 1] + "\n"
 
 
 def _tables(summary: RunSummary, rates: Sequence[CellRate], rows: int | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.analysis.estimates.intervals import Interval
 from harness.record.reading import Run
-from harness.report.kinds.base import PageRequest, Presentation
+from harness.report.kinds.base import OF_TRIALS, PageRequest, Presentation
 from harness.visible import json_text, printable
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class _Explain(Presentation):
         return json_text({"run_id": run.manifest.run_id, "cells": cells, "tries": tries, "limits": limits})
 
     def exporters(self) -> "Mapping[str, Exporter]":
-        """Its trials, and the parts of its steps; figures of cells would take instruments for them."""
+        """Its trials and windows, the parts of its steps, and what is said of them; figures of cells would take
+        instruments for them."""
         from harness.analysis.explain import explanations_of
         from harness.report.export.as_tables import CsvTable
         from harness.report.export.rows import to_csv
@@ -87,7 +88,9 @@ class _Explain(Presentation):
             "CSV, one row a part of a cell's step, of a run of explain",
             lambda run: to_csv(part_rows(explanations_of(run))),
         )
-        return {"csv": super().exporters()["csv"], parts.name: parts}
+        said = CsvTable("markdown", "for a pull request: what is said of the steps, and their tables", _markdown, ".md")
+        general = super().exporters()
+        return {**{name: general[name] for name in OF_TRIALS}, parts.name: parts, said.name: said}
 
     def each_side(self, run: Run) -> Mapping[str | None, Run]:
         """Its whole steps alone: instruments are no trials of the cell."""
@@ -100,6 +103,15 @@ class _Explain(Presentation):
         from harness.report.explained import whole_steps
 
         return super().cell_rows(whole_steps(run))
+
+
+def _markdown(run: Run) -> str:
+    from harness.report.explained import explained
+    from harness.report.export.as_markdown import told
+    from harness.report.limits import results_of
+
+    found = explained(run, results_of(run))
+    return told(run.manifest.run_id, [_workload(run), *found.lines], found.tables, "parts")
 
 
 def _workload(run: Run) -> str:

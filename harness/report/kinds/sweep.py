@@ -74,7 +74,7 @@ class _Sweep(Presentation):
         """Beside those of every kind, what `--work collective` and `doctor --limits` tell."""
         from harness.report.export.as_tables import CsvTable
         from harness.report.export.rows import to_csv
-        from harness.report.limits import limit_rows
+        from harness.report.limits import limit_rows, results_of
         from harness.report.tables.collectives import collective_rows
 
         collectives = CsvTable(
@@ -85,7 +85,7 @@ class _Sweep(Presentation):
         limits = CsvTable(
             "limits",
             "CSV, one row a cell: FLOP/s, arithmetic intensity, and the limits that doctor --limits measured",
-            lambda run: to_csv(limit_rows(run, run.results or run.path.resolve().parent)),
+            lambda run: to_csv(limit_rows(run, results_of(run))),
         )
         return {**super().exporters(), collectives.name: collectives, limits.name: limits}
 
