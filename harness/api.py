@@ -93,7 +93,7 @@ def load_collectives(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame
     """
     from harness.report.tables.frames import collective_frame
 
-    return collective_frame(_read(runs, results))
+    return collective_frame(_read(runs, results), Path(results))
 
 
 @checked

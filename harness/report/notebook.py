@@ -23,7 +23,7 @@ from harness.report.explained import Explained, explained
 from harness.report.limits import known_rates, results_of
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
-from harness.report.tables.collectives import collective_tables, latency_table
+from harness.report.tables.collectives import bus_words, collective_tables, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.sweep import ranking_table
@@ -79,7 +79,8 @@ class SweepResult:
         rankings = [ranking_table(work, summary.noise, rates=rates) for work in trained]
         tables = (*collective_tables(summary), latency_table(summary), *rankings)
         differing = map(engines_table, summary.workloads)
-        return "".join((*_paragraphs(self.answer), *map(_html, tables), *map(_noted, differing)))
+        said = (*self.answer, *filter(None, [bus_words(self.run, summary)]))
+        return "".join((*_paragraphs(said), *map(_html, tables), *map(_noted, differing)))
 
 
 @dataclass(frozen=True)

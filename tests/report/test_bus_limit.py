@@ -11,11 +11,16 @@ from harness.analysis.collectives import collective_groups
 from harness.analysis.limits import BusLimit, bus_limit
 from harness.record import Run
 from harness.record.cluster import NetworkRecord
-from harness.record.limits import Limit, LimitsRecord
+from harness.record.limits import Limit, LimitsRecord, keep_sheet
+from harness.report.comparison import Surface
 from harness.report.figures import collective_figure
+from harness.report.kinds import presentation_of
+from harness.report.notebook import SweepResult
 from harness.report.page.report import page_of
 from harness.report.page.sections.base import PageSource
+from harness.report.tables.collectives import collective_rows
 from harness.spec.collective import CollectiveCell
+from tests.limits import MACHINE
 from tests.report.collectives import BETWEEN, RING, in_three_sizes
 from tests.report.quantities import run_of
 from tests.report.rooflines import known
@@ -43,6 +48,16 @@ def test_beside_the_bandwidth_is_what_it_comes_to_at_most_where_that_was_measure
     assert drawn is not None
     assert "limit: memory" in drawn.svg
     assert {row["busbw_limit_bytes_per_s"] for row in drawn.data} == {2e10}
+    kind, words = presentation_of(made.manifest), "busbw is at most 20.0 GB/s, what memory can do."
+    assert words not in " ".join(kind.text(made, tmp_path, Surface(width=200)).split())
+    assert {row["busbw_limit_bytes_per_s"] for row in collective_rows(made)} == {None}
+    keep_sheet(tmp_path, known())
+    machine = made.manifest.machine.model_copy(update={"facts": {"machine.id": MACHINE}})
+    here = replace(made, manifest=made.manifest.model_copy(update={"machine": machine}), results=tmp_path)
+    assert words in " ".join(kind.text(here, tmp_path, Surface(width=200)).split())
+    assert words in (kind.exporters()["markdown"].export(here, None) or "")
+    assert words in SweepResult(here)._repr_html_()
+    assert {row["busbw_limit_bytes_per_s"] for row in collective_rows(here)} == {2e10}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Markdown: the answer and the tables, for a pull request or a wiki."""
 
+import functools
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from harness.analysis.limits import CellRate
 from harness.record.reading import Run
 from harness.report.export.base import Exporter, deliver
 from harness.report.limits import known_rates
-from harness.report.tables.collectives import collective_tables, latency_table
+from harness.report.tables.collectives import known_collectives, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
 from harness.report.tables.table import Table, noted_once
@@ -35,7 +36,9 @@ class _Markdown:
         """See Exporter."""
         summary = summarise(run.manifest, run.trials, run.rank_unproved)
         rates = known_rates(run, summary)
-        text = _fitting(run.manifest.run_id, answer_lines(summary), lambda rows: _tables(summary, rates, rows))
+        collectives = known_collectives(run, summary)
+        tables = functools.partial(_tables, summary, rates, collectives)
+        text = _fitting(run.manifest.run_id, answer_lines(summary), tables)
         return deliver(text, target)
 
 
@@ -58,13 +61,15 @@ def _fitting(run_id: str, lines: Sequence[str], tables: Callable[[int | None], I
     return text or "\n".join(head)[: LARGEST - 1] + "\n"
 
 
-def _tables(summary: RunSummary, rates: Sequence[CellRate], rows: int | None) -> Iterator[str]:
+def _tables(
+    summary: RunSummary, rates: Sequence[CellRate], collectives: Sequence[Table], rows: int | None
+) -> Iterator[str]:
     """The ranking of each workload, of collectives what a reader of nccl-tests knows; the rest folded."""
 
     def of(work: WorkloadSummary, table: Table) -> Table:
         return replace(table, title=f"{table.title}: {work.workload.label}") if len(summary.workloads) > 1 else table
 
-    for table in noted_once([*collective_tables(summary), latency_table(summary)]):
+    for table in noted_once([*collectives, latency_table(summary)]):
         yield from _titled(table, rows, has_rest="collectives")
     for work in summary.workloads:
         if not of_collectives(work):

@@ -1,14 +1,19 @@
 """Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
 from harness.analysis.collectives import CollectiveFigures, CollectiveGroup, OpCurve, calls_of, collective_groups
 from harness.analysis.latency import MUCH, LatencyBandwidth, OverBlocks, Piece
+from harness.analysis.limits import BusLimit, bus_limit
 from harness.errors import UsageError
+from harness.record.limits import LimitsRecord
 from harness.record.reading import Run
 from harness.report.export.rows import ExportRow, interval_row
+from harness.report.limits import known_limits, results_of
 from harness.report.tables.table import Head, Table
 from harness.report.words.exactness import THESE_MINUTES
 from harness.report.words.text import (
@@ -78,9 +83,42 @@ _GIGA = 1e9
 _MICRO = 1e-6
 
 
-def collective_tables(summary: RunSummary) -> tuple[Table, ...]:
-    """A table for each collective and number of replicas; none of a run without collectives."""
-    return tuple(group_table(group, summary) for group in collective_groups(summary))
+def collective_tables(
+    summary: RunSummary, limits: LimitsRecord | None = None, launcher: str = "local"
+) -> tuple[Table, ...]:
+    """A table for each collective and number of replicas, with what carries the bytes at most, of the machine of
+    `limits`; none of a run without collectives."""
+    groups = collective_groups(summary)
+    tables, most = [group_table(group, summary) for group in groups], _at_most(groups, limits, launcher)
+    return tuple(replace(table, note=f"{table.note}{most}") for table in tables)
+
+
+def known_collectives(run: Run, summary: RunSummary) -> tuple[Table, ...]:
+    """The same with the limits of the run's machine, which are beside it or where the reader looks for them."""
+    return collective_tables(summary, _limits_of(run, summary), run.manifest.sweep.launcher)
+
+
+def bus_words(run: Run, summary: RunSummary) -> str:
+    """What carries the bytes at most, by the same limits, in a sentence; empty where it is not known."""
+    return _at_most(collective_groups(summary), _limits_of(run, summary), run.manifest.sweep.launcher).strip()
+
+
+def _limits_of(run: Run, summary: RunSummary) -> LimitsRecord | None:
+    return known_limits(run, results_of(run)) if collective_groups(summary) else None
+
+
+def most_of(group: CollectiveGroup, limits: LimitsRecord | None, launcher: str) -> BusLimit | None:
+    """What the group's bus bandwidth comes to at most; None where nobody measured that."""
+    return bus_limit([one.summary for one in group.figures], limits, launcher)
+
+
+def _at_most(groups: Sequence[CollectiveGroup], limits: LimitsRecord | None, launcher: str) -> str:
+    """The same in words, alike below every table; empty where it is known of none."""
+    found = {group_title(group): most for group in groups if (most := most_of(group, limits, launcher)) is not None}
+    told = {title: f"{_scaled(most.bytes_per_s, _GIGA)} GB/s, what {most.of} can do" for title, most in found.items()}
+    if len(told) == len(groups) and len(different := set(told.values())) == 1:
+        return f" busbw is at most {different.pop()}."
+    return f" busbw is at most: {'; '.join(f'{title}: {most}' for title, most in told.items())}." if told else ""
 
 
 def latency_table(summary: RunSummary) -> Table:
@@ -191,16 +229,25 @@ def _row(figures: CollectiveFigures, group: CollectiveGroup) -> tuple[str, ...]:
     return (*what, significant(time.value), bounds(time), *speeds, "none" if status == "ok" else STATUS_WORDS[status])
 
 
-def collective_rows(run: Run) -> list[ExportRow]:
-    """A row a collective of a size, as `COLLECTIVE_COLUMNS` have them, without a time where it has none. UsageError on
-    a run without collectives."""
-    groups = collective_groups(summarise(run.manifest, run.trials, run.rank_unproved))
-    if not groups:
+def collective_rows(run: Run, results: Path | None = None) -> list[ExportRow]:
+    """A row a collective of a size, as `COLLECTIVE_COLUMNS` have them, without a time where it has none; the limits are
+    those in `results`, or where the run's are looked for. UsageError on a run without collectives."""
+    summary = summarise(run.manifest, run.trials, run.rank_unproved)
+    rows = rows_of_collectives(run, summary, results)
+    if not rows:
         raise UsageError(f"RUN: '{run.manifest.run_id}' has no collectives; measure some with sweep --work collective")
-    return [row for group in groups for row in _group_rows(group)]
+    return rows
 
 
-def _group_rows(group: CollectiveGroup) -> Iterator[ExportRow]:
+def rows_of_collectives(run: Run, summary: RunSummary, results: Path | None = None) -> list[ExportRow]:
+    """The same of the run's summary; none of a run without collectives."""
+    groups = collective_groups(summary)
+    limits = known_limits(run, results or results_of(run)) if groups else None
+    launcher = run.manifest.sweep.launcher
+    return [row for group in groups for row in _group_rows(group, most_of(group, limits, launcher))]
+
+
+def _group_rows(group: CollectiveGroup, most: BusLimit | None) -> Iterator[ExportRow]:
     of_curves = {row["cell_id"]: row for curve in group.curves for row in curve_rows(curve)}
     for one in group.figures:
         cell, own = one.cell, one.summary.cell_id
@@ -213,6 +260,7 @@ def _group_rows(group: CollectiveGroup) -> Iterator[ExportRow]:
             "gradients": cell.gradients or None,
             "status": one.summary.trials.status,
             **of_curves.get(own, _figure_row(one, group.name_of(cell), None)),
+            "busbw_limit_bytes_per_s": None if most is None else most.bytes_per_s,
         }
 
 

@@ -334,6 +334,7 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
     Column("piece", "count", "", "the range of sizes whose line that is, from 1"),
     *_interval("alpha_s", "s", "α of that line"),
     *_interval("seconds_a_byte", "s/byte", "1/β of that line"),
+    Column("busbw_limit_bytes_per_s", "number", "bytes/s", "what the network, memory, TCP or a GPU's copies can carry"),
 )
 """One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
 RATE_COLUMNS: tuple[Column, ...] = (

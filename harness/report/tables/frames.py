@@ -4,6 +4,7 @@ Cells have theirs in `harness.report.tables.cells`.
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,9 +89,10 @@ def part_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     return run_frame(PART_COLUMNS, ((run, part_rows(explanations_of(run))) for run in runs))
 
 
-def collective_frame(runs: Sequence[Run]) -> "pd.DataFrame":
-    """One row a collective of a size. UsageError on a run without collectives."""
-    return run_frame(COLLECTIVE_COLUMNS, ((run, collective_rows(run)) for run in runs))
+def collective_frame(runs: Sequence[Run], results: Path) -> "pd.DataFrame":
+    """One row a collective of a size, with the limits of its machine that are in `results`. UsageError on a run without
+    collectives."""
+    return run_frame(COLLECTIVE_COLUMNS, ((run, collective_rows(run, results)) for run in runs))
 
 
 def run_frame(columns: Sequence[Column], rows_of: Iterable[tuple[Run, list[ExportRow]]]) -> "pd.DataFrame":

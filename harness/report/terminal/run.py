@@ -60,9 +60,10 @@ def run_text(
     """The whole text, in at most `width` columns; `styled` allows bold. `limits` are those of the machine."""
     text = min(width, _WIDEST)
     rates = [] if limits is None else cell_rates(summary.cells, limits, manifest.sweep.launcher)
+    collectives = collective_tables(summary, limits, manifest.sweep.launcher)
     parts = [
         _filled([printable(manifest.run_id), *_measured(manifest, summary)], text),
-        *(table_text(table, width, styled) for table in _tables(trials, summary, rates, width)),
+        *(table_text(table, width, styled) for table in _tables(trials, summary, rates, collectives, width)),
         *(table_text(table, width, styled) for table in _limits(summary, rates, width)),
         _titled("The answer", _answer(summary), text),
         _titled("What failed, and why", _failed(summary), text),
@@ -92,12 +93,18 @@ def _measured(manifest: RunManifest, summary: RunSummary) -> list[str]:
     ]
 
 
-def _tables(trials: Sequence[TrialRecord], summary: RunSummary, rates: Sequence[CellRate], width: int) -> list[Table]:
+def _tables(
+    trials: Sequence[TrialRecord],
+    summary: RunSummary,
+    rates: Sequence[CellRate],
+    collectives: Sequence[Table],
+    width: int,
+) -> list[Table]:
     """The ranking of each workload, its windows beside each cell; of collectives what a reader of nccl-tests knows."""
     series = _windows(trials)
     span = _span([value for values in series.values() for value in values])
     most = _BLOCKS[width >= _NARROW]
-    tables = _collectives(collective_tables(summary), width)
+    tables = _collectives(collectives, width)
     if (fits := latency_table(summary)).rows:
         tables.append(_latencies(fits, width))
     for work in summary.workloads:

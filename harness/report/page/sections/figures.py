@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from harness.analysis import WorkloadSummary
 from harness.analysis.batch import batch_curves
-from harness.analysis.collectives import CollectiveGroup, collective_groups
+from harness.analysis.collectives import collective_groups
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.gpus import clock_readings
-from harness.analysis.limits import BusLimit, CellRate, bus_limit, cell_rates
+from harness.analysis.limits import CellRate, cell_rates
 from harness.analysis.pipelines import of_pipelines
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
@@ -32,7 +32,7 @@ from harness.report.figures.curves import scaling_word
 from harness.report.figures.ranking import GLANCE
 from harness.report.limits import rates_table, rates_words, uncounted
 from harness.report.page.sections.base import PageSource, Part, Section, by_workload
-from harness.report.tables.collectives import group_table, group_title, latency_table
+from harness.report.tables.collectives import group_table, group_title, latency_table, most_of
 from harness.report.tables.engines import engines_table
 from harness.report.tables.network import network_table
 from harness.report.tables.pipelines import stages_table
@@ -93,14 +93,11 @@ def collectives(source: PageSource) -> Section | None:
 
 def collective_parts(source: PageSource) -> tuple[Part, ...]:
     """Time and bandwidth of each collective in each size, and what the sizes have in common."""
-
-    def limit_of(group: CollectiveGroup) -> BusLimit | None:
-        return bus_limit([one.summary for one in group.figures], source.limits, source.manifest.sweep.launcher)
-
+    limits, launcher = source.limits, source.manifest.sweep.launcher
     parts = [
         _part(
             f"collectives-{number}",
-            (collective_figure(group, f"collectives-{number}-figure", limit_of(group)),),
+            (collective_figure(group, f"collectives-{number}-figure", most_of(group, limits, launcher)),),
             group_table(group, source.summary),
             heading=group_title(group),
             open_table=True,
