@@ -1,4 +1,4 @@
-"""JSON: the manifest, every trial, every cell's estimates and the answers in one document."""
+"""JSON: the manifest, every trial, every cell's estimates, collectives, limits and the answers in one document."""
 
 import json
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from harness.analysis import summarise
 from harness.record.reading import Run
 from harness.report.export.base import Exporter, deliver
 from harness.report.export.rows import answer_row, cell_rows
+from harness.report.limits import known_rates, rate_rows
+from harness.report.tables.collectives import rows_of_collectives
 from harness.report.values import plain
 from harness.visible import json_without_commands
 
@@ -15,7 +17,7 @@ from harness.visible import json_without_commands
 @dataclass(frozen=True)
 class _Json:
     name: str = "json"
-    summary: str = "one document: manifest, trials with every window, cells with estimates, answers"
+    summary: str = "one document: manifest, trials with every window, estimates, collectives, limits, answers"
     suffix: str = ".json"
 
     def export(self, run: Run, target: Path | None) -> str | None:
@@ -25,6 +27,8 @@ class _Json:
             "manifest": plain(run.manifest.model_dump(mode="json")),
             "answers": [answer_row(work) for work in summary.workloads],
             "cells": cell_rows(summary),
+            "collectives": [plain(row) for row in rows_of_collectives(run, summary)],
+            "limits": [plain(row) for row in rate_rows(known_rates(run, summary))],
             "trials": [plain(trial.model_dump(mode="json")) for trial in run.trials],
         }
         return deliver(json_without_commands(json.dumps(document, indent=1, allow_nan=False)) + "\n", target)
