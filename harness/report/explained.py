@@ -16,7 +16,7 @@ from harness.report.tables.tries import try_lines, try_tables
 
 
 @dataclass(frozen=True)
-class Explained:
+class StepsExplained:
     """Of a run what is known of its steps, of their limits and of the levers that were tried."""
 
     explanations: tuple[Explanation, ...]
@@ -35,9 +35,9 @@ class Explained:
         return [*explain_tables(self.explanations), *try_tables(self.tries)]
 
 
-def explained(run: Run, results: Path) -> Explained:
+def explained(run: Run, results: Path) -> StepsExplained:
     """Of a run of `explain`, with the machine's limits and validation that are in `results`."""
-    return Explained(explanations_of(run), tuple(step_rates(run, results)), tries_of(run, results))
+    return StepsExplained(explanations_of(run), tuple(step_rates(run, results)), tries_of(run, results))
 
 
 def whole_steps(run: Run) -> Run:

@@ -19,7 +19,7 @@ from harness.report.comparison import renderer
 from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
-from harness.report.explained import Explained, explained
+from harness.report.explained import StepsExplained, explained
 from harness.report.limits import known_rates, results_of
 from harness.report.page.markup import body_of
 from harness.report.tables.cells import cell_frame
@@ -124,7 +124,7 @@ class ExplainResult:
         return "".join((*_paragraphs(self.answer), *map(_html, self._found.tables)))
 
     @functools.cached_property
-    def _found(self) -> Explained:
+    def _found(self) -> StepsExplained:
         return explained(self.run, results_of(self.run))
 
 

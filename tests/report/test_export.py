@@ -61,7 +61,8 @@ def test_json_is_strict_and_carries_every_window(run: SimpleNamespace) -> None:
 def test_a_loss_that_is_no_number_is_null_in_json() -> None:
     manifest, trials = make_run([make_cell()], blocks=1)
     broken = [trials[0].model_copy(update={"final_loss": float("nan")})]
-    text = exporters()["json"].export(SimpleNamespace(manifest=manifest, trials=broken, rank_unproved=False), None)
+    run = SimpleNamespace(manifest=manifest, trials=broken, rank_unproved=False, results=Path("nowhere"))
+    text = exporters()["json"].export(run, None)
     assert json.loads(text or "", parse_constant=pytest.fail)["trials"][0]["final_loss"] is None
 
 
