@@ -256,14 +256,8 @@ def _verdict(work: WorkloadSummary) -> str:
     cells = {cell.cell_id: cell for cell in work.cells}
     if not any(isinstance(cell.trials.cell, TrainingCell) for cell in work.cells):
         return ""
-    done = "measured and proved" if work.unranked else "measured"
-    if answer.base_id is None:
-        return f"Whether distributing pays is unknown: no cell without a strategy was {done}."
-    if answer.speed_up is None or answer.best_distributed_id is None:
-        told = listed(map(key_words, varying(work)))
-        alone = any(cell.trials.cell.devices_in_sync > 1 for cell in work.ranking)
-        lacking = f" in the {told} of one without a strategy" if alone else ""
-        return f"Whether distributing pays is unknown: no cell with more than one replica was {done}{lacking}."
+    if answer.base_id is None or answer.speed_up is None or answer.best_distributed_id is None:
+        return f"Whether distributing pays is unknown: {_lacking_side(work)}."
     base, distributed = (
         marked(described(cell.trials) + default_words(work, cell), cell.trials)
         for cell in (cells[answer.base_id], cells[answer.best_distributed_id])
@@ -295,6 +289,16 @@ def _verdict(work: WorkloadSummary) -> str:
         case _:
             more = f"use --trials {ENOUGH}"
             return f"Whether distributing pays cannot be known from {few_words(work)}: {best} {against}; {more}."
+
+
+def _lacking_side(work: WorkloadSummary) -> str:
+    """Of what the answer compares, the side of which there is no cell."""
+    done = "measured and proved" if work.unranked else "measured"
+    if work.answer.base_id is None:
+        return f"no cell without a strategy was {done}"
+    alone = any(cell.trials.cell.devices_in_sync > 1 for cell in work.ranking)
+    lacking = f" in the {listed(map(key_words, varying(work)))} of one without a strategy" if alone else ""
+    return f"no cell with more than one replica was {done}{lacking}"
 
 
 def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:
