@@ -19,9 +19,9 @@ from harness.report.comparison import renderer
 from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
-from harness.report.explained import StepsExplained, explained
 from harness.report.limits import known_rates, results_of
 from harness.report.page.markup import body_of
+from harness.report.step_parts import StepsExplained, explained
 from harness.report.tables.cells import cell_frame
 from harness.report.tables.collectives import bus_words, collective_tables, latency_table
 from harness.report.tables.engines import engines_table

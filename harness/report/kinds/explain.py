@@ -25,10 +25,10 @@ class _Explain(Presentation):
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""
-        from harness.report.explained import explained
         from harness.report.export.base import write
         from harness.report.figures import parts_figure
         from harness.report.page.findings import findings_page
+        from harness.report.step_parts import explained
         from harness.report.tables.explain import METHOD
 
         found = explained(run, request.results)
@@ -44,9 +44,9 @@ class _Explain(Presentation):
 
     def parts_beside(self, run: Run, results: Path) -> "tuple[Part, ...]":
         """See Presentation."""
-        from harness.report.explained import explained
         from harness.report.figures import parts_figure
         from harness.report.page.sections import Part
+        from harness.report.step_parts import explained
 
         found = explained(run, results)
         figure = parts_figure(found.explanations, "explained-parts")
@@ -55,7 +55,7 @@ class _Explain(Presentation):
 
     def text(self, run: Run, results: Path, surface: "Surface") -> str:
         """See Presentation."""
-        from harness.report.explained import explained
+        from harness.report.step_parts import explained
         from harness.report.terminal.table import table_text
         from harness.report.words.traces import trace_lines
 
@@ -66,8 +66,8 @@ class _Explain(Presentation):
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
-        from harness.report.explained import explained
         from harness.report.limits import rate_rows
+        from harness.report.step_parts import explained
 
         found = explained(run, results)
         cells = [_as_json(one) for one in found.explanations]
@@ -94,21 +94,21 @@ class _Explain(Presentation):
 
     def each_side(self, run: Run) -> Mapping[str | None, Run]:
         """Its whole steps alone: instruments are no trials of the cell."""
-        from harness.report.explained import whole_steps
+        from harness.report.step_parts import whole_steps
 
         return {None: whole_steps(run)}
 
     def cell_rows(self, run: Run) -> list[dict[str, Any]]:
         """Of the whole steps."""
-        from harness.report.explained import whole_steps
+        from harness.report.step_parts import whole_steps
 
         return super().cell_rows(whole_steps(run))
 
 
 def _markdown(run: Run) -> str:
-    from harness.report.explained import explained
     from harness.report.export.as_markdown import told
     from harness.report.limits import results_of
+    from harness.report.step_parts import explained
 
     found = explained(run, results_of(run))
     return told(run.manifest.run_id, [_workload(run), *found.lines], found.tables, "parts")
@@ -117,7 +117,7 @@ def _markdown(run: Run) -> str:
 def _workload(run: Run) -> str:
     """What its steps are of: model, data, device and engine."""
     from harness.analysis import summarise
-    from harness.report.explained import whole_steps
+    from harness.report.step_parts import whole_steps
     from harness.report.words.engines import engines_words
 
     summary = summarise(run.manifest, whole_steps(run).trials, run.rank_unproved)
