@@ -5,12 +5,14 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from harness.analysis.estimates.intervals import Interval, Sample, own_estimate
 from harness.analysis.estimates.windows import diagnose
 from harness.analysis.gpus import GpuWindows, gpu_windows
 from harness.analysis.paging import Paging, paging_of
+from harness.environment import Fact
 from harness.record.cluster import NetworkRecord
 from harness.record.manifest import DeviceRecord
 from harness.record.trial import MEASURED, Executed, Phases, Resources, Status, TrialRecord, Windows
@@ -158,15 +160,15 @@ def read_cell(
     planned: int,
     device: DeviceRecord,
     pilot_blocks: int | None = None,
-    cores: object = None,
+    facts: Mapping[str, Fact] = MappingProxyType({}),
     trend: float | None = None,
     again: int = 0,
 ) -> CellTrials:
     """Everything about one cell that its own trials tell, with the `trend` that all trials of the run showed.
 
     `pilot_blocks` is the number of blocks of the first stage where a second was planned from its
-    variance: the interval then keeps the first stage's s0 and t (Stein). `cores` are those that the machine's facts
-    call usable, of whatever type those are. `again` of the trials are beyond those that are planned.
+    variance: the interval then keeps the first stage's s0 and t (Stein). `facts` are the machine's. `again` of the
+    trials are beyond those that are planned.
     """
     counts = Counter(trial.status for trial in trials)
     status = status_of(counts)
@@ -180,7 +182,7 @@ def read_cell(
         status=status,
         counts={name: counts[name] for name in ("ok", "unproved", "wrong_result", *WORST_FIRST) if counts[name]},
         planned=planned,
-        measured=_measure(cell, measured, pilot_blocks, trend) if status in MEASURED else None,
+        measured=_measure(cell, measured, facts, pilot_blocks, trend) if status in MEASURED else None,
         phases_s=_phase_medians(trials),
         fixed_s=fixed_s,
         later_fixed_s=later_fixed_s,
@@ -192,7 +194,7 @@ def read_cell(
         resources=resources[0] if resources else Resources(),
         device=device,
         network=_network(trials),
-        all_cores=_all_cores(resources, cores) if cell.is_base and device.shares_cores else 0,
+        all_cores=_all_cores(resources, facts.get("cpu.usable_cores")) if cell.is_base and device.shares_cores else 0,
         gpus=gpu_windows(measured),
         again=again,
     )
@@ -221,7 +223,13 @@ def marked(words: str, cell: CellTrials) -> str:
     return f"{words}{UNPROVED}" if cell.unproved is not None else words
 
 
-def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None, trend: float | None) -> Measured:
+def _measure(
+    cell: Cell,
+    trials: Sequence[TrialRecord],
+    facts: Mapping[str, Fact],
+    pilot_blocks: int | None,
+    trend: float | None,
+) -> Measured:
     trials = sorted(trials, key=lambda trial: trial.block)
     sample = Sample.of_step_times(
         [trial.step_time_s for trial in trials if trial.step_time_s is not None],
@@ -235,7 +243,7 @@ def _measure(cell: Cell, trials: Sequence[TrialRecord], pilot_blocks: int | None
         throughput=throughput,
         step_time_s=throughput.scaled(1 / cell.work.amount).inverted(),
         cpu_seconds_each=_median(trial.cpu_seconds_each for trial in trials),
-        paging=paging_of(trials),
+        paging=paging_of(trials, facts),
         peak_memory_bytes=_largest(trial.peak_memory_bytes for trial in trials),
         peak_device_memory_bytes=_largest(trial.peak_device_memory_bytes for trial in trials),
         trials=len(trials),

@@ -15,6 +15,7 @@ from harness.analysis.paging import Paging, paging_of
 from harness.analysis.parts import IN_TRACE, WITHIN, PartName, PartWeights, left_by, part_weights
 from harness.analysis.summary import JUDGED
 from harness.analysis.workers import WorkerTimes, step_times
+from harness.environment import Fact
 from harness.record.explain import IN_ONE_CALL, NO_PULL, STEPS_A_CALL, WHOLE, ExplainPlan, FamilyRecord
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord, is_given_up
@@ -256,11 +257,14 @@ def explanations_of(run: Run) -> tuple[Explanation, ...]:
     plan = run.manifest.part(ExplainPlan)
     cells = {cell.cell_id: cell for cell in run.manifest.cells}
     judged = run.manifest.status == JUDGED
-    explained = (_explained(family, cells[family.cell_id], plan, run.trials) for family in plan.families)
+    facts = run.manifest.facts
+    explained = (_explained(family, cells[family.cell_id], plan, run.trials, facts) for family in plan.families)
     return tuple(replace(found, judged=judged) for found in explained)
 
 
-def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequence[TrialRecord]) -> Explanation:
+def _explained(
+    family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequence[TrialRecord], facts: Mapping[str, Fact]
+) -> Explanation:
     own = [trial for trial in trials if plan.family(trial.block) == family and trial.status != "interrupted"]
     lacking = {name: reason for name in family.arms if (reason := _lacks([t for t in own if t.side == name]))}
     there = {name for name in family.arms if name not in lacking}
@@ -292,7 +296,7 @@ def _explained(family: FamilyRecord, cell: Cell, plan: ExplainPlan, trials: Sequ
         input=next((tuple(trial.executed.input) for trial in whole if trial.executed.input), ()),
         operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),
         pack_bytes=next((tuple(trial.executed.pack_bytes) for trial in whole if trial.executed.pack_bytes), ()),
-        paging=paging_of(trial for trial in whole if trial.measured),
+        paging=paging_of((trial for trial in whole if trial.measured), facts),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
 

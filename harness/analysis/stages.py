@@ -9,14 +9,14 @@ from harness.spec.inputs import JPEG_FILES, UNCOUNTED
 
 _OWN_EXAMPLES = re.compile(r"Shuffle\((\d+)\) Repeat Batch\(\d+\)(?!.* Repeat)")
 """How those end that draw a user's own examples. Batches of the user's own are repeated last of all."""
-_COUNT_OF_FILES = re.compile(r"(\d+) files?\b")
+_COUNT_OF_FILES = re.compile(r"([\d,]+) files?\b")
 
 
 def can_be_kept(cell: TrainingCell, stages: Sequence[str]) -> bool:
     """Whether a cache takes the data: of a user's own code only examples, of which it is known how many there are.
 
     Of them the buffer tells it that they are shuffled in, where its size was not asked for: it holds all, or 1 GiB of
-    them; of an unknown number UNCOUNTED, unless fewer are 1 GiB.
+    them; of an unknown number UNCOUNTED, unless fewer are 1 GiB, which with no cache asked for looks like a known one.
     """
     if not is_own_code(cell.data):
         return True
@@ -31,7 +31,7 @@ def in_several_files(cell: TrainingCell, stages: Sequence[str]) -> bool:
     """Whether data that may be read from several files at a time lie in several. Where no stage tells, photographs may
     lie in one, and what was written or given as files is taken for several."""
     told = _COUNT_OF_FILES.search(" ".join(stages))
-    return int(told[1]) > 1 if told else cell.shards > 1 or not are_photographs(cell.data)
+    return int(told[1].replace(",", "")) > 1 if told else cell.shards > 1 or not are_photographs(cell.data)
 
 
 def are_photographs(data: str) -> bool:

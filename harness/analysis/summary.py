@@ -168,7 +168,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
         cells.setdefault(trial.cell_id, trial.cell)
     in_blocks, pilot_blocks = _planned_in_blocks(manifest), pilot_blocks_of(manifest)
     planned, again = _over_blocks(in_blocks), _run_again(in_blocks, records)
-    cores, found = manifest.facts.get("cpu.usable_cores"), trends_of(records)
+    found = trends_of(records)
     read = [
         read_cell(
             cell,
@@ -176,7 +176,7 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
             planned[cell_id],
             manifest.device_of(cell),
             pilot_blocks,
-            cores,
+            manifest.facts,
             trend_of(found, cell_id),
             again[cell_id],
         )

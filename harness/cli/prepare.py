@@ -9,9 +9,8 @@ import typer
 from harness.cli._completion import several_of
 from harness.cli._options import AsJson
 from harness.errors import not_one_of
-from harness.protocol.preparing import RunBy
 from harness.spec.entry import closed_list
-from harness.spec.values import FileCompression
+from harness.spec.values import FileCompression, RunBy
 from harness.visible import json_text
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from typing import Literal, Protocol
 
 from harness.protocol.messages import Message
 from harness.record.tfrecords import Features, ReadingSpeed
+from harness.spec.values import RunBy
 
-RunBy = Literal["local", "dask", "beam"]
-"""Who runs the processes that write."""
 ANSWER, FAULT = "answer-{}.json", "fault.txt"
 """Names in an order's scratch folder: what was asked for, by the order's number, or in one line why it could not be
 had."""

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -59,6 +59,19 @@ class Run:
         if self.manifest.status != "finished" or any(trial.step_time_s is not None for trial in self.trials):
             return None
         return NothingMeasured.of(f"{trial.status.replace('_', ' ')}: {trial.reason}" for trial in self.trials)
+
+    def of_side(self, side: str, cell_ids: Collection[str]) -> "Run":
+        """What the trials of one side alone, or of one arm of these cells, would be as a run."""
+        plans = [
+            plan.model_copy(
+                update={"blocks": [[[one for one in group if one == side] for group in block] for block in plan.blocks]}
+            )
+            for plan in self.manifest.plans
+        ]
+        cells = [cell for cell in self.manifest.cells if cell.cell_id in cell_ids]
+        trials = [trial for trial in self.trials if trial.side == side]
+        manifest = self.manifest.model_copy(update={"cells": cells, "plans": plans})
+        return replace(self, manifest=manifest, trials=trials)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """What is said of steps that were taken apart, the same wherever it is read: sentences and tables."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis import summarise
 from harness.analysis.explain import Explanation, explanations_of
 from harness.analysis.limits import CellRate, cell_rates
 from harness.analysis.tries import Try, tries_of
-from harness.record.explain import WHOLE
+from harness.record.explain import WHOLE, ExplainPlan
 from harness.record.reading import Run
 from harness.report.limits import known_limits, rates_words
 from harness.report.tables.explain import explain_lines, explain_tables
@@ -42,11 +42,12 @@ def explained(run: Run, results: Path) -> StepsExplained:
 
 def whole_steps(run: Run) -> Run:
     """The run without its instruments, which are no trials of its cells."""
-    return replace(run, trials=[trial for trial in run.trials if trial.side == WHOLE])
+    return run.of_side(WHOLE, {family.cell_id for family in run.manifest.part(ExplainPlan).families})
 
 
 def step_rates(run: Run, results: Path) -> list[CellRate]:
     """How fast the whole steps' products and convolutions are, where the machine's limits are in `results`."""
-    summary = summarise(run.manifest, whole_steps(run).trials, run.rank_unproved)
+    whole = whole_steps(run)
+    summary = summarise(whole.manifest, whole.trials, run.rank_unproved)
     rates = cell_rates(summary.cells, known_limits(run, results), run.manifest.sweep.launcher)
     return [rate for rate in rates if rate.roof is not None]

@@ -50,7 +50,7 @@ def parameters_of(
     for parameter, value in _pieces(text):
         if parameter not in defaults:
             takes, other = _listed(defaults, ", "), elsewhere.get(parameter)
-            meant = f"; did you mean '{other}{text.removeprefix(name)}'?" if other else nearest(parameter, defaults)
+            meant = f"; '{other}' has it" if other else nearest(parameter, defaults)
             raise UsageError(
                 f"{key}: given {text!r}: '{name}' has no parameter {parameter!r}, expected some of {takes}{meant}"
             )

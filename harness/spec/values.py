@@ -11,6 +11,8 @@ BatchScope = Literal["per_replica", "global"]
 Precision = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Cache = Literal["auto", "none", "memory", "file"]
 FileCompression = Literal["none", "gzip", "zlib"]
+RunBy = Literal["local", "dask", "beam"]
+"""Who runs the processes that write prepared files."""
 AutoShard = Literal["off", "data", "file"]
 Partitioner = Literal["none", "fixed", "min_size", "max_size"]
 Updates = Literal["locked", "keras"]

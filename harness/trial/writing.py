@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.protocol.preparing import ANSWER, PrepareOrder, RunBy
+from harness.protocol.preparing import ANSWER, PrepareOrder
+from harness.spec.values import RunBy
 from harness.trial import forking
 from harness.trial.orders import answer, carry_out, carry_out_for_another, keep_fault
 from harness.trial.parent import die_with_parent

@@ -76,6 +76,11 @@ def test_bash_completes_verbs_flags_runs_and_names(
     assert bash(line) == offers
 
 
+def test_to_list_the_verbs_no_record_is_loaded() -> None:
+    code = "import sys; from harness.cli import build; build(); assert 'harness.record' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(shell: str) -> None:
     code = "import sys; sys.argv[0] = 'harness'; from harness.__main__ import main; main()"

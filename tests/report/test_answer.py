@@ -73,8 +73,16 @@ def test_a_step_that_pays_for_memory_which_is_given_back_is_told_with_what_ends_
     assert [remark.cells for remark in found] == [(f"mirrored ×2 b32 ({pays_for})",)] * told
 
 
+def test_where_the_memory_is_kept_already_its_variable_is_not_told_again() -> None:
+    manifest, trials = make_run([make_cell("mirrored", 2)], faults=False, change=paging)
+    facts = {**manifest.facts, "env.MALLOC_TOP_PAD_": "67108864"}
+    kept = manifest.model_copy(update={"machine": manifest.machine.model_copy(update={"facts": facts})})
+    for given, told in ((manifest, 1), (kept, 0)):
+        assert len([remark for remark in remarks(summarise(given, trials)) if "gives back" in remark.text]) == told
+
+
 def test_page_faults_that_were_not_counted_are_not_told() -> None:
-    [summary] = [summarise(*make_run([make_cell(), make_cell("mirrored", 2)], faults=False))]
+    summary = summarise(*make_run([make_cell(), make_cell("mirrored", 2)], faults=False))
     assert all(cell.measured is None or cell.measured.paging is None for cell in summary.cells)
     assert "page faults" not in "\n".join(answer_lines(summary))
 

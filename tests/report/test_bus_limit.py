@@ -59,7 +59,7 @@ def test_beside_the_bandwidth_is_what_it_comes_to_at_most_where_that_was_measure
     assert words in (kind.exporters()["markdown"].export(here, None) or "")
     assert words in SweepResult(here)._repr_html_()
     assert {row["busbw_limit_bytes_per_s"] for row in collective_rows(here)} == {2e10}
-    assert json.loads(kind.as_json(here, tmp_path))["collectives"] == collective_rows(here)
+    assert json.loads(kind.as_json(replace(here, results=None), tmp_path))["collectives"] == collective_rows(here)
 
 
 @pytest.mark.parametrize(

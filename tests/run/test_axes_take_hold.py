@@ -19,6 +19,7 @@ from harness.spec import sweep_from
 from harness.spec.axes import TABLE
 from harness.spec.entry import Axis
 from harness.spec.expand import Matrix
+from harness.spec.pipeline import PipelineCell
 from harness.spec.work import Cell
 from tests.axes import (
     KEYS_OF_COLLECTIVES,
@@ -97,4 +98,6 @@ def test_an_axis_shows_in_what_is_recorded_of_a_trial(
     for trial in (a, b):
         races = trial.cell.get("strategy") == "parameter_server" and trial.cell.get("workers") > 1
         assert trial.status == ("unproved" if races or trial.cell.get("cut") else "ok"), trial.reason
+        if isinstance(trial.cell, PipelineCell) and not trial.cell.cut:
+            assert trial.checks.order is (True if trial.cell.deterministic else None)
     assert any(differ(shown(a, place), shown(b, place)) for place in entry.shown_by)

@@ -1,10 +1,9 @@
 """A decision between two sides: its verdict."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.record.manifest import ComparisonRecord, SideRecord
+from harness.record.manifest import ComparisonRecord
 from harness.record.reading import Run
 from harness.report.kinds.base import OfSides, PageRequest
 
@@ -23,22 +22,6 @@ def comparison_of(run: Run, results: Path) -> "Comparison":
     return comparison_of_ab(run, validation=known_validation(results, run))
 
 
-def _of_side(run: Run, side: SideRecord) -> Run:
-    """What the trials of one side alone would be as a run."""
-    manifest = run.manifest
-    plans = [
-        plan.model_copy(
-            update={
-                "blocks": [[[one for one in group if one == side.name] for group in block] for block in plan.blocks]
-            }
-        )
-        for plan in manifest.plans
-    ]
-    cells = [cell for cell in manifest.cells if cell.cell_id == side.cell_id]
-    trials = [trial for trial in run.trials if trial.side == side.name]
-    return replace(run, manifest=manifest.model_copy(update={"cells": cells, "plans": plans}), trials=trials)
-
-
 class _Ab(OfSides):
     name = "ab"
     page_kind = "comparison"
@@ -46,7 +29,7 @@ class _Ab(OfSides):
 
     def each_side(self, run: Run) -> "Mapping[str | None, Run]":
         """See Presentation."""
-        return {side.name: _of_side(run, side) for side in run.manifest.part(ComparisonRecord).sides}
+        return {side.name: run.of_side(side.name, [side.cell_id]) for side in run.manifest.part(ComparisonRecord).sides}
 
     def write_page(self, run: Run, request: PageRequest) -> list[str]:
         """See Presentation."""

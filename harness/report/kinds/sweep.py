@@ -1,6 +1,7 @@
 """A sweep: cells in tables and figures, and which of them is fastest."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ class _Sweep(Presentation):
 
     def as_json(self, run: Run, results: Path) -> str:
         """See Presentation."""
-        return self.exporters()["json"].export(run, None) or ""
+        return self.exporters()["json"].export(replace(run, results=results), None) or ""
 
     def exporters(self) -> "Mapping[str, Exporter]":
         """Beside those of every kind, what `--work collective` and `doctor --limits` tell."""

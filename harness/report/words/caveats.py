@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from harness.analysis import Interval, Noise, WorkloadSummary
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.ops import judge_ops
-from harness.analysis.paging import KEEPS_MEMORY
+from harness.analysis.paging import KEEPS_MEMORY, tried_by
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
 from harness.report.words.engines import processors_of_engines, told_of
@@ -193,7 +193,7 @@ def _paging(work: WorkloadSummary) -> Iterator[str]:
     of_base = "" if base is None or beside is None else f" ({base.label}: {beside.share_words})"
     yield (
         f"{cell.label} spends {told.words}{of_base}: memory that glibc gives back and takes again. {KEEPS_MEMORY} in "
-        "the environment keeps it; explain --try measures what that gives."
+        f"the environment keeps it; {tried_by(cell.trials.cell)} measures what that gives."
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness.analysis import CellSummary, Problem, RunSummary
+from harness.analysis.paging import tried_by
 from harness.analysis.trends import trend_words
 from harness.report.page.trials.detail import long_text
-from harness.report.words.remedies import KEEP_IT, REMEDY_OF_LOST, remedy, resumed, trend_remedy
+from harness.report.words.remedies import REMEDY_OF_LOST, remedy, resumed, trend_remedy
 from harness.report.words.separation import ENOUGH
 from harness.report.words.text import CHECK_WORDS, STATUS_MEANING, STATUS_WORDS, significant
 from harness.visible import plural, printable
@@ -135,7 +136,7 @@ def _remarks_on(cell: CellSummary, summary: RunSummary, typical_s: float) -> Ite
         yield words, f"{significant(lasts, 2)} times as long{_one_step(cell, lasts)}", "use a larger --window"
     if measured.paging is not None and measured.paging.is_much:
         words = "Steps that pay for memory which glibc gives back and takes again"
-        yield words, measured.paging.words, KEEP_IT
+        yield words, measured.paging.words, f"{tried_by(cell.trials.cell)} measures it with that memory kept"
     for problem in cell.trials.problems:
         if problem.status == "unproved" and cell.trials.unproved is not None:
             words = f"Unproved, so that a fault could have gone unseen: {printable(problem.reason)}"

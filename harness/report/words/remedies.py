@@ -3,7 +3,6 @@
 import re
 
 from harness.analysis import Problem
-from harness.analysis.paging import KEEPS_MEMORY
 
 _OF_CHECK = {
     "reduction": "gradients would be summed wrongly in every step: choose another cross-device op or replica count",
@@ -40,8 +39,6 @@ _UNSUPPORTED = (
 )
 """By what the reason says, whatever its case; the first that it says."""
 REMEDY_OF_LOST = "the reason is above; a cell that fails now and then is not to be trusted with a long training"
-
-KEEP_IT = f"measure it with the memory kept: ab … --b env.{KEEPS_MEMORY}, or explain --try"
 
 
 def resumed(run_id: str) -> str:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.protocol.preparing import RunBy
 from harness.record.tfrecords import WrittenShard
 from harness.spec.sweep import Sweep
-from harness.spec.values import FileCompression
+from harness.spec.values import FileCompression, RunBy
 
 NEEDS: dict[RunBy, str] = {"dask": "dask", "beam": "apache_beam"}
 """The module of each way of running processes that is an extra."""

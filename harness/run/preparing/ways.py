@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.protocol.preparing import RunBy
 from harness.record.files import LOCK_NAME, replace_file, to_json
 from harness.record.tfrecords import FEATURES, Features, Preparation, WayCost
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, TRIED_IN, plan_of
 from harness.run.preparing.prepare import checked, compared, locked, storage, write, writers
+from harness.spec.values import RunBy
 
 TURNS_EACH = 4
 """Of each way. Were two the same, all turns of one would take less than all of the other once in 35 times."""

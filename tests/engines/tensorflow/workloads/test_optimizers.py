@@ -126,7 +126,7 @@ def test_equal_parameters_have_one_spelling(text: str, spelt: str) -> None:
     ("text", "says"),
     [
         ("adam(rate=1)", "'adam' has no parameter 'rate', expected some of learning_rate=0.001, weight_decay=0.0, "),
-        ("sgd(momentum=0.9)", ", warmup_steps=0; did you mean 'momentum(momentum=0.9)'?"),
+        ("sgd(momentum=0.9)", ", warmup_steps=0; 'momentum' has it"),
         ("adam(learning_rate=0)", "learning_rate: given '0', expected a number above 0 to 16777216"),
         ("adam(learning_rate=-1)", "learning_rate: given '-1', expected a number above 0"),
         ("adam(learning_rate=nan)", "learning_rate: given 'nan', expected a number above 0"),
