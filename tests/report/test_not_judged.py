@@ -99,7 +99,7 @@ def test_it_says_why(status: str, words: str) -> None:
 @pytest.mark.parametrize("status", OPEN)
 def test_what_machines_read_has_the_figures_and_no_verdict(status: str) -> None:
     manifest, trials = run_of(status)
-    data = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, path=None)
+    data = SimpleNamespace(manifest=manifest, trials=trials, rank_unproved=False, path=None, results=Path("nowhere"))
     document = json.loads(exporters()["json"].export(data, None) or "")
     [answer] = [item["answer"] for item in document["answers"]]
     assert (answer["verdict"], answer["tied_ids"], answer["paying"]) == ("not_judged", [], 0)
