@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.analysis import summarise
+from harness.analysis import RunSummary, summarise
 from harness.analysis.explain import Explanation, explanations_of
 from harness.analysis.limits import CellRate, cell_rates
 from harness.analysis.tries import Try, tries_of
@@ -45,9 +45,13 @@ def whole_steps(run: Run) -> Run:
     return run.of_side(WHOLE, {family.cell_id for family in run.manifest.part(ExplainPlan).families})
 
 
+def summary_of_steps(run: Run) -> RunSummary:
+    """The summary of the whole steps alone."""
+    whole = whole_steps(run)
+    return summarise(whole.manifest, whole.trials, whole.rank_unproved)
+
+
 def step_rates(run: Run, results: Path) -> list[CellRate]:
     """How fast the whole steps' products and convolutions are, where the machine's limits are in `results`."""
-    whole = whole_steps(run)
-    summary = summarise(whole.manifest, whole.trials, run.rank_unproved)
-    rates = cell_rates(summary.cells, known_limits(run, results), run.manifest.sweep.launcher)
+    rates = cell_rates(summary_of_steps(run).cells, known_limits(run, results), run.manifest.sweep.launcher)
     return [rate for rate in rates if rate.roof is not None]

@@ -116,12 +116,10 @@ def _markdown(run: Run) -> str:
 
 def _workload(run: Run) -> str:
     """What its steps are of: model, data, device and engine."""
-    from harness.analysis import summarise
-    from harness.report.step_parts import whole_steps
+    from harness.report.step_parts import summary_of_steps
     from harness.report.words.engines import engines_words
 
-    summary = summarise(run.manifest, whole_steps(run).trials, run.rank_unproved)
-    labels = dict.fromkeys(f"{work.workload.label}, {engines_words(work)}" for work in summary.workloads)
+    labels = dict.fromkeys(f"{work.workload.label}, {engines_words(work)}" for work in summary_of_steps(run).workloads)
     return printable("; ".join(labels))
 
 

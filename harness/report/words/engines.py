@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.analysis import CellSummary, WorkloadSummary
+from harness.analysis.likeness import engine_that_ran
 from harness.report.words.text import listed
-from harness.spec.axes import ENGINE
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def told_of(engine: str) -> ToldOf:
 
 def engine_name(cell: CellSummary) -> str:
     """What trained a cell."""
-    return str(cell.trials.cell.get("engine") or ENGINE)
+    return engine_that_ran(cell.trials)
 
 
 def engines_words(work: WorkloadSummary) -> str:
