@@ -184,6 +184,14 @@ class PipelineCell(_OfModel, _Input):
         return self.model_copy(update={"cut": cut, **{key: Axes.model_fields[key].default for key in idle}})
 
     @property
+    def whole(self) -> "PipelineCell":
+        """One that can be asked for, of which this is a part: a service has no cache behind it, and data of one's own
+        come in any order from a service alone."""
+        service = self.data_service or int(is_own_code(self.data) and not self.deterministic)
+        uncached = {"cache": "none"} if service else {}
+        return self.model_copy(update={"cut": "", "data_service": service, **uncached})
+
+    @property
     def axes(self) -> Axes:
         """Its keys as a training's, whose pipeline it is; axes that it has not are at their default, or not there."""
         return Axes.model_construct(**{key: self.get(key) for key in type(self).model_fields if key in TABLE})

@@ -5,6 +5,7 @@ from typing import Any
 from harness.spec.axes import OF_OWN_STEP, TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import GRADIENTS
+from harness.spec.pipeline import PipelineCell
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import OF_STEP, OWN_OF_WORK, Sweep
 from harness.spec.text import text_of
@@ -24,7 +25,8 @@ def keys_of(cell: Cell, sweep: Sweep) -> list[KeyValue]:
         own = [*(one for one in own if one[0] != "size"), (GRADIENTS, model, [model])]
     given = [(key, cell.get(key)) for key in OF_STEP if key in fields and cell.get(key) != fields[key].default]
     step = [(key, text_of(key, value), value) for key, value in given]
-    return [*own, *step, *_axes(cell), *_once_settings(cell, sweep)]
+    whole = cell.whole if isinstance(cell, PipelineCell) else cell
+    return [*own, *step, *_axes(whole), *_once_settings(cell, sweep)]
 
 
 def _axes(cell: Cell) -> list[KeyValue]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.spec import Sweep, expand, sweep_from
+from harness.spec.pipeline import CUTS
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of
 from tests.report.page.trials.planned import command_of, manifest_of, planned
@@ -113,6 +114,22 @@ def test_the_command_of_a_collective_plans_that_collective(
     sweep = sweep_from({"work": "collective", **keys})
     for cell in expand(sweep, catalogue_of()).cells:
         assert [item["cell_id"] for item in planned(sweep, capsys, cell)["cells"]] == [cell.cell_id]
+
+
+@pytest.mark.parametrize(
+    "of",
+    [{}, {"model": ["benchmarks.own_text:make_model"], "data": ["benchmarks.own_text:examples"]}],
+    ids=["digits", "own"],
+)
+def test_the_command_of_a_pipeline_that_is_cut_off_plans_that_part_though_a_service_cannot_be_asked_for_alone(
+    of: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = {"cache": ["none"], "deterministic": [False], "data_service": [1]}
+    sweep = sweep_from({"work": "pipeline", **of, **served, "cut": [*CUTS]})
+    parts = [cell for cell in expand(sweep, catalogue_of()).cells if cell.get("cut")]
+    assert parts
+    for cell in parts:
+        assert cell.cell_id in {item["cell_id"] for item in planned(sweep, capsys, cell)["cells"]}
 
 
 def test_a_hostile_name_stays_one_word_of_the_shell() -> None:
