@@ -1,5 +1,6 @@
 """How far `prepare` is, as one line that is written anew on a terminal or a line a file elsewhere; and its end."""
 
+import shlex
 import statistics
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from harness.cli._terminal import heeds_control
 from harness.record.tfrecords import Features, Preparation, WrittenShard
 from harness.run.preparing.asked import FilesListener
 from harness.run.progress import duration, say_line
+from harness.spec.inputs import FILES
 from harness.visible import one_line, plural
 
 READ_S = 10.0
@@ -72,20 +74,22 @@ class FileLines(FilesListener):
             self._moves = False
 
 
-def end_lines(target: Path, features: Features, wrote: bool) -> list[str]:
-    """What is there now, what it took, whether reading is faster for it, and how to train on it."""
+def end_lines(target: Path, features: Features, new: bool) -> list[str]:
+    """What is there now, what it took and whether reading is faster for it, where that is `new`, and how to train on
+    it."""
     size = sum(shard.bytes for shard in features.shards)
     files, examples = plural(len(features.shards), "file"), features.examples or 0
     lines = [f"{target}: {plural(examples, 'example')} in {files}, {_megabytes(size)}, digest {features.digest}"]
-    if (of := features.preparation) is not None and wrote:
+    if (of := features.preparation) is not None and new:
         lines += [*(_each_took(of) if of.ways else [_took(of)]), *_pays(of, examples)]
-    elif not wrote:
+    elif not new:
         lines.append("nothing was missing: every file is as it was written")
-    return [*lines, f"train on it: python -m harness sweep --data tfrecord:{target}"]
+    return [*lines, f"train on it: python -m harness sweep --data {shlex.quote(f'{FILES}{target}')}"]
 
 
 def _took(of: Preparation) -> str:
-    who = f"{of.by}, {plural(of.processes, 'process')}"
+    ran = [(one.by, one.processes) for one in of.earlier]
+    who = ", then ".join(f"{by}, {plural(count, 'process')}" for by, count in [*ran, (of.by, of.processes)])
     speed = f"{of.written / of.wall_s:,.0f} examples/s"
     sizes = f"{_megabytes(of.bytes_in)} in, {_megabytes(of.bytes_out)} out"
     return f"{of.wall_s:.1f} s, {of.cpu_s:.1f} s of processor time ({who}, their start included): {speed}, {sizes}"

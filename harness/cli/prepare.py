@@ -103,13 +103,13 @@ def command(
         _listener(quiet or json_out),
     )
     if len(ways) > 1:
-        features, written = prepare_by_each(asked, ways, told), True
+        features, new = prepare_by_each(asked, ways, told), True
     else:
-        features, written = prepare(asked, told)
+        features, new = prepare(asked, told)
     if json_out:
         print(json_text({"path": str(target), **features.model_dump(mode="json")}), end="")
     else:
-        print("\n".join(end_lines(target, features, written)))
+        print("\n".join(end_lines(target, features, new)))
     return 0
 
 

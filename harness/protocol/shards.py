@@ -17,7 +17,7 @@ from harness.errors import StorageError
 from harness.files import read_whole
 from harness.protocol.preparing import ShardPlan
 from harness.record.files import UNFINISHED, replace_file, to_json
-from harness.record.tfrecords import FEATURES, Features, Preparation, Shard, WrittenShard, side_file
+from harness.record.tfrecords import FEATURES, Features, Preparation, Runners, Shard, WrittenShard, side_file
 from harness.version import __version__
 
 LARGEST = 2**24
@@ -110,16 +110,18 @@ def preparation_of(
     state: str,
     written: Sequence[WrittenShard],
     cost: tuple[float, float],
-    by: str = "local",
-    processes: int = 1,
+    ran: Sequence[Runners] = (),
 ) -> Preparation:
-    """How a call wrote files of a source in this state, which took so many wall and processor seconds."""
+    """How files of a source in this state were written, which took so many wall and processor seconds; by one process,
+    or those that `ran` one call after the other."""
+    *earlier, last = ran or [Runners(by="local", processes=1)]
     return Preparation(
         source=source,
         state=state,
         harness_version=__version__,
-        by=by,
-        processes=processes,
+        by=last.by,
+        processes=last.processes,
+        earlier=earlier,
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         written=sum(shard.examples for shard in written),
         wall_s=cost[0],

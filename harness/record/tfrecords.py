@@ -117,6 +117,14 @@ class WayCost(RecordModel):
     """Of all processes, their start included."""
 
 
+class Runners(RecordModel):
+    """Who ran processes that wrote files, and how many."""
+
+    by: str
+    """`local`, `dask` or `beam`."""
+    processes: Positive
+
+
 class Preparation(RecordModel):
     """How files were made, and what that took."""
 
@@ -125,8 +133,10 @@ class Preparation(RecordModel):
     """What tells the examples that the source had from those of another time; empty where nobody has kept it."""
     harness_version: str
     by: str
-    """`local`, `dask` or `beam`."""
+    """`local`, `dask` or `beam`: of the last call that wrote files."""
     processes: Positive
+    earlier: list[Runners] = []
+    """Of the calls that it went on with, in their order, where they had others or more or fewer processes."""
     created_utc: str
     written: Whole
     """Examples in the files that were written: fewer than all where others were whole in an earlier features.json."""
@@ -143,6 +153,10 @@ class Preparation(RecordModel):
     ways: dict[str, WayCost] = {}
     """Where several were timed, each of them; `by`, `wall_s` and `cpu_s` are then of the cheapest's turn in the middle.
     """
+
+    @model_serializer(mode="wrap")
+    def _without_calls_of_the_same_processes(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(write(self), "earlier")
 
 
 class Features(RecordModel):

@@ -1,12 +1,14 @@
 """What `prepare` says while it writes files and at its end."""
 
 import io
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.cli._preparing import FileLines, end_lines
-from harness.record.tfrecords import Feature, Features, Preparation, ReadingSpeed, Shard, WayCost, WrittenShard
+from harness.record.tfrecords import Feature, Features, Preparation, ReadingSpeed, Runners, Shard, WayCost, WrittenShard
 
 FEATURES = Features(
     kind="images",
@@ -18,14 +20,28 @@ FEATURES = Features(
 )
 
 
-def said(source: list[float], files: list[float], written: int = 1000, **ways: list[float]) -> list[str]:
+def said(
+    source: list[float],
+    files: list[float],
+    written: int = 1000,
+    earlier: Sequence[Runners] = (),
+    target: str = "files",
+    **ways: list[float],
+) -> list[str]:
     """The end of a preparation that took 20 s, of what is read at these speeds."""
     read = {"source_read": speeds(source), "files_read": speeds(files)}
     times = {"wall_s": 20.0, "cpu_s": 31.25, "written": written, "bytes_in": 3_900_000, "bytes_out": 4_000_000}
-    who = {"source": "a:b", "harness_version": "1", "by": "local", "processes": 2, "created_utc": "now"}
+    who = {
+        "source": "a:b",
+        "harness_version": "1",
+        "by": "local",
+        "processes": 2,
+        "created_utc": "now",
+        "earlier": earlier,
+    }
     costs = {way: WayCost(wall_s=taken, cpu_s=[2 * one for one in taken]) for way, taken in ways.items()}
     features = FEATURES.model_copy(update={"preparation": Preparation(**who, **times, **read, ways=costs)})
-    return end_lines(Path("files"), features, wrote=True)
+    return end_lines(Path(target), features, new=True)
 
 
 def speeds(taken: list[float]) -> ReadingSpeed:
@@ -40,6 +56,15 @@ def test_the_end_says_what_there_is_what_it_took_and_how_to_train_on_it() -> Non
         "50 examples/s, 3.9 MB in, 4.0 MB out",
     ]
     assert lines[-1] == "train on it: python -m harness sweep --data tfrecord:files"
+
+
+def test_a_time_of_several_calls_is_told_with_who_ran_the_processes_of_each() -> None:
+    _, took, *_ = said([1], [1], earlier=[Runners(by="dask", processes=8)])
+    assert "(dask, 8 processes, then local, 2 processes, their start included)" in took
+
+
+def test_the_command_to_train_is_one_that_a_shell_takes() -> None:
+    assert shlex.split(said([1], [1], target="my data/ph (1)")[-1])[-1] == "tfrecord:my data/ph (1)"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What a call of `prepare` is to write into a folder, beside what lies there: what is whole there stays."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.protocol.preparing import Described
 from harness.protocol.shards import unfinished, whole_at
 from harness.record.files import LOCK_NAME
-from harness.record.tfrecords import FEATURES, Features, Preparation
+from harness.record.tfrecords import FEATURES, Feature, Features, OneOrSeveral, Preparation, Runners, by_its_place
 from harness.run.preparing.asked import AskedFiles
 from harness.spec.axes import is_own_code
 from harness.spec.calls import own_text
@@ -20,6 +20,10 @@ TRIED_IN = ".tries"
 """The folder in the target in which several ways are timed."""
 PLAN = ".plan.json"
 """What is being prepared here, until it is done: its features.json without what is not known yet."""
+AS_READ = ("kind", "classes", "vocabulary", "names")
+"""What a features.json says of how its files are read, which changes none of them: the user may say it otherwise."""
+
+_Files = TypeVar("_Files", bound=Features)
 
 
 class PreparePlan(Features):
@@ -33,6 +37,12 @@ class PreparePlan(Features):
     wall_s: float = 0.0
     """What the calls have taken that did not come to the end, up to the last file that each made whole."""
     cpu_s: float = 0.0
+    ran: tuple[Runners, ...] = ()
+    """Of those calls that made a file whole, in turn; once of several that follow one another with the same."""
+
+    def ran_by(self, now: Runners) -> tuple[Runners, ...]:
+        """With those of a call that goes on."""
+        return self.ran if self.ran[-1:] == (now,) else (*self.ran, now)
 
 
 def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
@@ -47,8 +57,8 @@ def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
         raise UsageError(f"--shards: given {count}, expected at most {examples:,}, one for each example")
     asked_for = {"source": asked.source, "state": described.state, "count": count, "compression": asked.compression}
     if begun is not None:
-        asked_for |= {"wall_s": begun.wall_s, "cpu_s": begun.cpu_s}
-    plan = PreparePlan(**{**_described(described.features), **asked_for})
+        asked_for |= {"wall_s": begun.wall_s, "cpu_s": begun.cpu_s, "ran": begun.ran}
+    plan = PreparePlan(**{**_known(described.features), **asked_for})
     if known is not None and known.preparation is not None:
         begun = plan_of(known, known.preparation)
     if begun is None:
@@ -60,12 +70,26 @@ def plan_for(asked: AskedFiles, described: Described) -> PreparePlan:
 
 def plan_of(features: Features, how: Preparation) -> PreparePlan:
     """The plan that leads to these files."""
-    return PreparePlan(**_described(features), source=how.source, state=how.state, count=len(features.shards))
+    return PreparePlan(**_known(features), source=how.source, state=how.state, count=len(features.shards))
 
 
-def _described(features: Features) -> dict[str, Any]:
+def _known(features: Features) -> dict[str, Any]:
     """What is known before any file is there."""
     return features.model_dump(exclude={"digest", "shards", "preparation"})
+
+
+def as_read(there: Features, of: _Files) -> _Files:
+    """What is known `of` files, with what the features.json that is `there` says of how they are read: its own kind and
+    counts, where an input is cut off, and no target or weights where it leaves them out."""
+    said = {key: getattr(there, key) for key in AS_READ}
+    said |= {key: None for key in ("target", "weights") if getattr(there, key) is None}
+    if _uncut(there.input) == _uncut(of.input):
+        said["input"] = there.input
+    return of.model_copy(update=said)
+
+
+def _uncut(of: OneOrSeveral) -> dict[str, Feature]:
+    return {place: one.model_copy(update={"most": 0}) for place, one in by_its_place(of).items()}
 
 
 def check_target(target: Path) -> None:
@@ -91,6 +115,8 @@ def _difference(there: PreparePlan, asked: PreparePlan) -> str:
     """The first key in which two plans differ, and how."""
     names = {"count": "shards"}
     there = there.model_copy(update={"source": one_spelling(there.source)})  # as it was given to an earlier version
+    if there.state:  # by which other examples are told, whatever is said of how they are read
+        asked = as_read(there, asked)
     for key in ("source", "count", *Features.model_fields):
         one, other = getattr(there, key), getattr(asked, key)
         if one != other:

@@ -6,6 +6,7 @@ digest. A call that was killed, or met a full disk, goes on where the next one f
 
 import contextlib
 import importlib.util
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -18,18 +19,20 @@ from harness.files import no_folder
 from harness.protocol.preparing import Described, ReadingCompared
 from harness.protocol.shards import preparation_of, seal, shards_of, unfinished, whole_at, whole_files, written_file
 from harness.record.files import FolderLock, replace_file, to_json
-from harness.record.tfrecords import FEATURES, Features, Shard, WrittenShard
+from harness.record.tfrecords import FEATURES, Features, Runners, Shard, WrittenShard
 from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan, check_target, one_spelling, plan_for
+from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan, as_read, check_target, one_spelling, plan_for
 from harness.run.preparing.processes import Writers
 from harness.run.process.scratch import Scratch
-from harness.spec.axes import SO_MANY_PHOTOGRAPHS
+from harness.spec.axes import PLACES, SO_MANY_PHOTOGRAPHS
+from harness.spec.inputs import FILES
 from harness.trial.engines import catalogue_of
+from harness.visible import quoted
 
 
 def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]:
-    """Write what is missing; what there is then, and whether anything was missing.
+    """Write what is missing; what there is then, and whether what it took or how fast it is read was not known before.
 
     Raises UsageError for what cannot be asked, StorageError where the target takes no files, and Interrupted.
     """
@@ -49,14 +52,15 @@ def writers(asked: AskedFiles, interrupts: Interrupts) -> Iterator[Writers]:
 
 
 def _prepare(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
-    features, wrote = write(asked, work, listener)
-    if not wrote:
+    features, sealed = write(asked, work, listener)
+    known = features.preparation is not None and features.preparation.source_read is not None
+    if known and not sealed:
         return features, False
     return compared(asked.target, features, contextlib.nullcontext(work), listener), True
 
 
 def write(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Features, bool]:
-    """As `prepare`, without reading source and files in turns afterwards."""
+    """As `prepare`, without reading source and files in turns afterwards; whether the features.json is of this call."""
     with storage(asked.target):
         check_target(asked.target)
         shutil.rmtree(asked.target / TRIED_IN, ignore_errors=True)
@@ -72,19 +76,24 @@ def write(asked: AskedFiles, work: Writers, listener: FilesListener) -> tuple[Fe
     whole = whole_files(asked.target, shards, listener.said)
     missing = [one for one in shards if one.file not in whole]
     listener.begun(plan.examples or 0, len(shards), len(whole))
+    now = Runners(by=asked.by, processes=asked.processes)
     if not missing:
-        return before or _finish(asked, plan, whole, (plan.wall_s, plan.cpu_s)), False
+        if before is not None:
+            return before, False
+        ended = plan.model_copy(update={"ran": plan.ran or (now,)})  # an earlier version kept nobody
+        return _finish(asked.target, ended, None, whole), True
     with storage(asked.target):
         replace_file(asked.target / PLAN, to_json(plan, indent=1))
 
-    def cost() -> tuple[float, float]:
-        """With that of the calls that this one goes on with."""
-        here = time.process_time() - own + work.cpu_s()
-        return plan.wall_s + time.monotonic() - began, plan.cpu_s + here
+    def so_far() -> PreparePlan:
+        """With what this call has taken, and who ran it, beside those that it goes on with."""
+        cpu_s = plan.cpu_s + time.process_time() - own + work.cpu_s()
+        wall_s = plan.wall_s + time.monotonic() - began
+        return plan.model_copy(update={"wall_s": wall_s, "cpu_s": cpu_s, "ran": plan.ran_by(now)})
 
-    work.write(plan, missing, listener, lambda: _keep_cost(asked.target, plan, cost()))
+    work.write(plan, missing, listener, lambda: _keep(asked.target, so_far()))
     written = {one.file: written_file(asked.target, one.file) for one in missing}
-    features = _finish(asked, plan, {**whole, **written}, cost())
+    features = _finish(asked.target, so_far(), before, {**whole, **written})
     if before is not None and before.digest != features.digest:
         listener.said(f"the digest was {before.digest}: the source gives other examples now than when it was prepared")
     return features, True
@@ -103,6 +112,11 @@ def checked(asked: AskedFiles) -> AskedFiles:
             raise not_one_of("source", asked.source, [*catalogue.data, *beside])
     if reason := no_folder(asked.target):
         raise UsageError(f"target: given '{asked.target}', expected a folder: {reason}")
+    if not re.fullmatch(PLACES, f"{FILES}{asked.target}"):
+        raise UsageError(
+            f"target: given {quoted(str(asked.target))}, expected a folder that --data can name: without commas and "
+            "line breaks"
+        )
     return replace(asked, source=one_spelling(asked.source))
 
 
@@ -138,25 +152,20 @@ def locked(target: Path) -> Iterator[None]:
                 target.rmdir()
 
 
-def _finish(
-    asked: AskedFiles,
-    plan: PreparePlan,
-    shards: dict[str, Shard],
-    cost: tuple[float, float],
-) -> Features:
-    """The features.json of a data set whose files are all there, after so many wall and processor seconds of the calls
-    that wrote those of no earlier features.json."""
+def _finish(target: Path, plan: PreparePlan, before: Features | None, shards: dict[str, Shard]) -> Features:
+    """The features.json of a data set whose files are all there, with what the calls took that wrote those of no
+    earlier features.json, and with what the one `before` says of how they are read."""
     written = [shard for shard in shards.values() if isinstance(shard, WrittenShard)]
-    with storage(asked.target):
-        how = preparation_of(asked.source, plan.state, written, cost, asked.by, asked.processes)
-        features = seal(asked.target, plan, shards, how, shards_of(plan, plan.count))
-        (asked.target / PLAN).unlink(missing_ok=True)
+    with storage(target):
+        how = preparation_of(plan.source, plan.state, written, (plan.wall_s, plan.cpu_s), plan.ran)
+        known = plan if before is None else as_read(before, plan)
+        features = seal(target, known, shards, how, shards_of(plan, plan.count))
+        (target / PLAN).unlink(missing_ok=True)
     return features
 
 
-def _keep_cost(target: Path, plan: PreparePlan, cost: tuple[float, float]) -> None:
+def _keep(target: Path, so_far: PreparePlan) -> None:
     """For a later call, should this one not come to its end. A full disk is told by who writes files."""
-    so_far = plan.model_copy(update={"wall_s": cost[0], "cpu_s": cost[1]})
     with contextlib.suppress(OSError):
         replace_file(target / PLAN, to_json(so_far, indent=1))
 

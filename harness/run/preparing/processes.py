@@ -38,20 +38,21 @@ class _Watch:
     def __init__(self, scratch: Path, number: int) -> None:
         self.number, self.done = number, 0
         self._scratch, self._since = scratch, time.monotonic()
-        self.signed = 0
-        """When one has last told how far it is, as its file tells; 0 is not yet."""
+        self.signed: dict[str, int] = {}
+        """When each has last told how far it is, as its file tells. The machine's clock may have been set back since.
+        """
 
     def news(self) -> bool:
         """Whether one has got further since this was asked last."""
-        before = self.signed
+        before = self.signed.copy()
         for sign in self._scratch.glob(SIGN.format(self.number, "*")):
-            if (at := sign.stat().st_mtime_ns) > self.signed:
-                self.signed = at
+            if (at := sign.stat().st_mtime_ns) != before.get(sign.name):
+                self.signed[sign.name] = at
                 with contextlib.suppress(ValueError):  # half-written
                     self.done = int(sign.read_text(encoding="utf-8"))
-        if self.signed > before:
+        if self.signed != before:
             self._since = time.monotonic()
-        return self.signed > before
+        return self.signed != before
 
     def silent_s(self) -> float:
         """Seconds without news."""

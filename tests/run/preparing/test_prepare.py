@@ -1,31 +1,33 @@
 """What `prepare` does with its target before any process writes into it."""
 
 import contextlib
+import json
 import os
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from harness.errors import HarnessError, StorageError, UsageError
+from harness.errors import HarnessError, Interrupted, StorageError, UsageError
 from harness.files import LONGEST_LOG
 from harness.protocol.preparing import SIGN, ShardPlan
 from harness.record.files import _new_file_beside
-from harness.record.tfrecords import FEATURES, Feature, Features, WrittenShard
+from harness.record.tfrecords import FEATURES, Feature, Features, Runners, WrittenShard
 from harness.run.data import PREPARE_LIMIT_S
 from harness.run.interrupts import Interrupts
 from harness.run.preparing import prepare as preparing
 from harness.run.preparing import processes
 from harness.run.preparing.asked import AskedFiles, FilesListener
-from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan
-from harness.run.preparing.prepare import locked, prepare
+from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan, as_read
+from harness.run.preparing.prepare import _prepare, locked, prepare
 from harness.run.preparing.processes import Writers
+from harness.spec.values import RunBy
 from tests.preloaded import handed_in
-from tests.run.preparing.written import Played, called
+from tests.run.preparing.written import Played, called, kept_in
 
 
 def test_what_a_call_that_was_killed_has_left_of_its_first_file_is_removed_and_a_users_file_is_not(
@@ -102,8 +104,9 @@ def test_files_that_are_waited_for_are_looked_for_by_the_next_of_each_process_al
     assert opened == [".0.json", ".1.json", ".2.json", ".50.json", ".51.json", ".2.json", ".51.json"]
 
 
+@pytest.mark.parametrize("step", [1, -1], ids=["a clock that goes on", "a clock that is set back"])
 def test_it_is_told_how_many_examples_were_read_and_a_process_that_reads_no_further_ends_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     now, read = [0.0], list[int]()
     signs = iter([(1.0, 3), (90.0, 4), (200.0, 900), (321.2, None)])
@@ -113,7 +116,7 @@ def test_it_is_told_how_many_examples_were_read_and_a_process_that_reads_no_furt
         if done is not None:
             sign = tmp_path / SIGN.format(0, 4711)
             sign.write_text(str(done))
-            os.utime(sign, ns=(done, done))
+            os.utime(sign, ns=(1000 + step * done,) * 2)
 
     monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=passes))
     writers: Any = asked_by(tmp_path, 1)
@@ -234,6 +237,91 @@ def test_a_preparation_that_went_on_twice_has_cost_what_its_three_calls_have(tmp
     assert 40 <= made.cpu_s <= 40 + computed
     assert 0 < made.wall_s <= waited
     assert not (tmp_path / PLAN).exists()
+
+
+def test_who_wrote_the_files_of_each_call_is_kept_in_turn(tmp_path: Path) -> None:
+    stopped: list[tuple[RunBy, int, int]] = [("local", 2, 1), ("local", 2, 1), ("beam", 3, 0)]
+    for by, count, most in stopped:
+        with pytest.raises(HarnessError, match="broken"):
+            called(tmp_path, most, by=by, processes=count)
+    made = called(tmp_path, most=4, by="dask", processes=8).preparation
+    assert made is not None
+    assert (made.by, made.processes, made.earlier) == ("dask", 8, [Runners(by="local", processes=2)])
+    assert kept_in(tmp_path).preparation == made
+
+
+def test_files_that_a_call_was_killed_after_are_of_its_processes_whoever_finds_them_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as late:
+        late.setattr(preparing, "seal", _killed)
+        with pytest.raises(Interrupted):
+            called(tmp_path, most=4, processes=2)
+    made = called(tmp_path, most=4, by="dask", processes=8).preparation
+    assert made is not None
+    assert (made.by, made.processes, made.earlier) == ("local", 2, [])
+
+
+def _killed(*_: Any) -> NoReturn:
+    raise Interrupted("interrupted")
+
+
+@pytest.mark.parametrize("late", ["seal", "compared"])
+def test_a_call_that_was_stopped_late_says_what_it_cost_and_whether_it_pays_when_it_is_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    def call() -> tuple[Features, bool]:
+        played: Any = Played(tmp_path, 4)
+        return _prepare(AskedFiles("my:examples", tmp_path, tmp_path, shards=4), played, FilesListener())
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(preparing, late, _killed)
+        with pytest.raises(Interrupted):
+            call()
+    made, new = call()
+    assert new
+    assert made.preparation is not None
+    assert made.preparation.cpu_s >= 40
+    assert made.preparation.source_read is not None
+    assert call() == (made, False)
+
+
+TOKENS = {"kind": "text", "vocabulary": 50257, "target": None}
+
+
+@pytest.mark.parametrize(
+    "said", [TOKENS, {**TOKENS, "target": {"feature": "y", "encoding": "int64"}, "classes": 2}], ids=["next", "classes"]
+)
+def test_what_a_user_has_written_of_how_files_are_read_is_kept_where_one_is_written_again(
+    tmp_path: Path, said: dict[str, Any]
+) -> None:
+    called(tmp_path, most=4)
+    kept = json.loads((tmp_path / FEATURES).read_text())
+    (tmp_path / FEATURES).write_text(json.dumps(kept | said))
+    edited = kept_in(tmp_path)
+    (tmp_path / "00003-of-00004.tfrecord").unlink()
+    made = called(tmp_path, most=4)
+    assert kept_in(tmp_path) == made
+    changed = {"preparation": None}
+    assert made.model_copy(update=changed) == edited.model_copy(update=changed)
+    with pytest.raises(UsageError, match=r"has other examples"):
+        called(tmp_path, most=4, state="changed")
+
+
+def test_a_length_at_which_a_user_has_inputs_cut_off_is_kept_and_another_shape_is_not_taken() -> None:
+    one = Feature(feature="words", encoding="int64", shape=[None])
+    plain = Features(input={"words": one}, target=Feature(feature="y", encoding="int64"), examples=8)
+    cut = plain.model_copy(update={"input": {"words": one.model_copy(update={"most": 512})}})
+    assert as_read(cut, plain) == cut
+    other = plain.model_copy(update={"input": {"words": one.model_copy(update={"shape": [7]})}})
+    assert as_read(cut, other) == other
+
+
+@pytest.mark.parametrize("name", ["a,b", "a\nb"])
+def test_a_folder_that_no_sweep_could_name_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"^target: given '.*', expected a folder that --data can name: without"):
+        prepare(AskedFiles("digits", tmp_path / name, tmp_path), FilesListener())
+    assert not list(tmp_path.iterdir())
 
 
 def test_several_ways_write_all_files_in_turns_and_what_each_cost_is_kept(tmp_path: Path, timed: Any) -> None:

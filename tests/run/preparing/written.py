@@ -10,6 +10,7 @@ from harness.protocol.preparing import Described, ReadingCompared, ShardPlan
 from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, side_file
 from harness.run.preparing.asked import AskedFiles, FilesListener
 from harness.run.preparing.prepare import _prepare
+from harness.spec.values import RunBy
 
 
 class Played:
@@ -46,7 +47,10 @@ class Played:
         features = Features(input=of, target=Feature(feature="y", encoding="int64"), examples=8)
         return Described(features=features, state=self._state).model_dump_json()
 
-    def write(self, _: Any, missing: Sequence[ShardPlan], __: FilesListener, keep_cost: Callable[[], None]) -> None:
+    def write(
+        self, plan: Features, missing: Sequence[ShardPlan], __: FilesListener, keep_cost: Callable[[], None]
+    ) -> None:
+        assert plan.target is not None  # which every example has, whatever a features.json leaves out
         for number, one in enumerate(missing):
             if number == self._most:
                 raise HarnessError("broken")
@@ -58,10 +62,18 @@ class Played:
             keep_cost()
 
 
-def called(target: Path, most: int, state: str = "as ever", source: str = "my:examples") -> Features:
+def called(
+    target: Path,
+    most: int,
+    state: str = "as ever",
+    source: str = "my:examples",
+    by: RunBy = "local",
+    processes: int = 1,
+) -> Features:
     """What a call comes to that writes four files, unless it breaks at the `most`th."""
     played: Any = Played(target, most, state)
-    return _prepare(AskedFiles(source, target, target, shards=4), played, FilesListener())[0]
+    asked = AskedFiles(source, target, target, shards=4, by=by, processes=processes)
+    return _prepare(asked, played, FilesListener())[0]
 
 
 def kept_in(files: Path) -> Features:
