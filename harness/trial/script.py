@@ -30,7 +30,8 @@ def mark_step(function: Callable[P, R]) -> Callable[P, R]:
     By itself it changes nothing. Under `python -m harness sweep --step train.py` each call is one step that is timed,
     with all that the script does until the next. Attributes of what it returns say more: `check`, a function without
     arguments that is asked before and after timing whether all is well, and `eager_reference = False` of a step that
-    cannot be compared with itself run uncompiled. UsageError for what is no function.
+    cannot be compared with itself run uncompiled. UsageError for what is no function, and where the script calls two
+    that are marked.
     """
     if not callable(function):
         raise UsageError(f"function: given {quoted(str(function))}, expected a function that does one training step")
@@ -57,7 +58,8 @@ class Script:
     def __init__(self, text: str) -> None:
         self.eager_reference, self.check = True, None
         self._path, self._arguments = script_of(text)
-        self._loss, self._marked = None, None
+        self._loss: Any = None
+        self._marked: Any = None
         self._may_go: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._came: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         _running[:] = [self]
@@ -82,7 +84,11 @@ class Script:
         return self._loss
 
     def wait(self, marked: Any) -> None:
-        """In the script, before a step: until it is asked for."""
+        """In the script, before a step: until it is asked for. UsageError where another function was a step before, or
+        is in one now, since each call of either would count."""
+        if self._marked is not None and marked.__wrapped__ != self._marked.__wrapped__:
+            both = " and ".join(quoted(_name(one.__wrapped__)) for one in (self._marked, marked))
+            raise UsageError(f"step: two functions are marked, {both}; mark the one that makes a whole step")
         self._marked = marked
         self._came.put(None)
         self._may_go.get()
@@ -100,3 +106,7 @@ class Script:
             self._came.put(end)
         else:
             self._came.put(SystemExit())
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -136,6 +136,58 @@ def test_what_a_script_raises_later_is_raised_where_the_step_was_asked_for(tmp_p
         step()
 
 
+TWO_PARTS = """
+    while True:
+        d_step()
+        g_step()
+"""
+WITHIN = """
+    @harness.mark_step
+    def whole():
+        d_step()
+
+    while True:
+        whole()
+"""
+
+
+@pytest.mark.parametrize(("calls", "both"), [(TWO_PARTS, "'d_step' and 'g_step'"), (WITHIN, "'whole' and 'd_step'")])
+def test_a_script_that_marks_parts_of_its_step_is_refused_where_each_would_count_as_a_step(
+    tmp_path: Path, calls: str, both: str
+) -> None:
+    marked = """
+    import harness
+
+    @harness.mark_step
+    def d_step():
+        return 1.0
+
+    @harness.mark_step
+    def g_step():
+        return 2.0
+    """
+    step = Script(written(tmp_path, f"{marked}\n{calls}"))
+    with pytest.raises(UsageError) as refused:
+        step()
+    assert str(refused.value) == f"step: two functions are marked, {both}; mark the one that makes a whole step"
+
+
+def test_a_function_that_is_marked_anew_at_each_call_is_one_function(tmp_path: Path) -> None:
+    text = """
+    import harness
+
+    class Trainer:
+        def step(self):
+            return 3.0
+
+    trainer = Trainer()
+    while True:
+        harness.mark_step(trainer.step)()
+    """
+    step = Script(written(tmp_path, text))
+    assert [step(), step(), step()] == [3.0] * 3
+
+
 def test_it_finds_what_lies_beside_it_and_what_it_says_of_its_step_is_known(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("LOSS = 4.0", encoding="utf-8")
     step = Script(
