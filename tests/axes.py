@@ -23,7 +23,8 @@ _Cell = TypeVar("_Cell", CollectiveCell, PipelineCell)
 GRADIENT_BYTES = {"mlp": 4 * 669_706}
 _CATALOGUE = load_catalogue()
 CATALOGUE = replace(
-    _CATALOGUE, gradient_bytes=lambda model: GRADIENT_BYTES.get(model) or _CATALOGUE.gradient_bytes(model)
+    _CATALOGUE,
+    gradient_bytes=lambda model, limit: GRADIENT_BYTES.get(model) or _CATALOGUE.gradient_bytes(model, limit),
 )
 """It knows what this model sends: else each process of tests asks one that imports TensorFlow, as
 `tests/engines/tensorflow/test_collectives.py` does."""

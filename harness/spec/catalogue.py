@@ -144,7 +144,7 @@ _plain_model = functools.partial(_without_parameters, "model")
 _plain_optimizer = functools.partial(_without_parameters, "optimizer")
 
 
-def _no_gradients(name: str) -> int:
+def _no_gradients(name: str, _: float) -> int:
     raise UsageError(f"model: the gradients of '{name}' are sent by TensorFlow alone; leave out model or the others")
 
 
@@ -189,8 +189,9 @@ class Catalogue:
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
     optimizer_text: Callable[[str], str] = _plain_optimizer
     """The one spelling of an optimizer with parameters, `adamw(clipnorm=1.0)`; UsageError where it takes none such."""
-    gradient_bytes: Callable[[str], int] = _no_gradients
-    """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot."""
+    gradient_bytes: Callable[[str, float], int] = _no_gradients
+    """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot, or has not
+    within about so many seconds."""
 
     def beside(self, key: str) -> Collection[str]:
         """Names for `key` that no registry lists, which a misspelt one may be meant for."""

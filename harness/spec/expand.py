@@ -130,7 +130,7 @@ def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | Le
         yield from refused
         buffers = [("", size) for size in sweep.asked("size")]
         models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked(GRADIENTS))
-        buffers += [(model, catalogue.gradient_bytes(model)) for model in models]
+        buffers += [(model, catalogue.gradient_bytes(model, sweep.timeout)) for model in models]
         for packing, collective, (model, size) in itertools.product(packings, sweep.asked("collective"), buffers):
             if model and collective != "all_reduce":
                 yield LeftOut(f"{collective} of gradients", "gradients are added up: ask for all_reduce")

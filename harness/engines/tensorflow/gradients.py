@@ -19,6 +19,8 @@ from harness.trial.parent import die_with_parent
 CLASSES, CLASSES_OF_APPLICATIONS = 10, 1000
 """Of `digits`, and of ImageNet, with which the applications' weights were published. A model of the user's own has its
 own."""
+LEAST_LIMIT_S = 300.0
+"""To build a model may take so long, whatever the limit of a trial: TensorFlow is imported for it."""
 
 
 def gradient_shapes(name: str) -> list[tuple[int, ...]]:
@@ -34,18 +36,35 @@ def gradient_shapes(name: str) -> list[tuple[int, ...]]:
 
 
 @functools.cache
-def gradient_bytes(name: str) -> int:
+def gradient_bytes(name: str, timeout_s: float = LEAST_LIMIT_S) -> int:
     """Bytes of float32 of all of them; a process of its own builds the model, since the parent has no framework.
 
-    Raises UsageError, one line, where it cannot.
+    Raises UsageError, one line, where it cannot, or has not after `timeout_s`, or LEAST_LIMIT_S if that is more.
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", __name__, name, str(os.getpid())]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | quiet)
+    limit = max(timeout_s, LEAST_LIMIT_S)
+    try:
+        told = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # a model of the user's own may print anything
+            check=False,
+            env=os.environ | quiet,
+            timeout=limit,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"model: '{name}' was not built within {limit:g} s; mend it, or allow more seconds by --timeout"
+        ) from None
     lines = told.stdout.splitlines() or ["{}"]
     try:
         found = json.loads(lines[-1])
-    except json.JSONDecodeError:  # what a model of the user's own printed last
+    except json.JSONDecodeError:
+        found = {}
+    if not isinstance(found, dict):
         found = {}
     if "bytes" in found:
         return int(found["bytes"])

@@ -4,19 +4,21 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema
 import pytest
 from pydantic import ValidationError
 
 from harness.engines.tensorflow import gradients
+from harness.engines.tensorflow.catalogue import load_catalogue
 from harness.engines.tensorflow.collectives import STEPS, lacking
 from harness.engines.tensorflow.gradients import gradient_bytes
+from harness.errors import UsageError
 from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
-from harness.spec import sweep_from
+from harness.spec import expand, sweep_from
 from harness.spec.collective import COLLECTIVES, CollectiveCell
 from harness.trial.collectives import WARM_CALLS
 from tests.axes import GRADIENT_BYTES
@@ -163,6 +165,36 @@ def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
 @pytest.mark.slow  # a process of its own imports TensorFlow
 def test_who_plans_is_told_how_many_bytes_the_gradients_of_a_model_are() -> None:
     assert gradient_bytes("mlp") == MLP_BYTES == GRADIENT_BYTES["mlp"]
+
+
+def test_a_model_that_is_never_built_ends_the_plan_in_one_line_and_is_asked_nothing_on_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allowed: list[float] = []
+
+    def hang(*_: Any, stdin: int, timeout: float, **__: Any) -> NoReturn:
+        assert stdin == subprocess.DEVNULL
+        allowed.append(timeout)
+        raise subprocess.TimeoutExpired("python", timeout)
+
+    monkeypatch.setattr(gradients.subprocess, "run", hang)
+    for timeout in (1.0, 1000.0):
+        sweep = SMALL.model_copy(update={"model": ["my:slow"], "timeout": timeout})
+        with pytest.raises(UsageError, match=r"^model: 'my:slow' was not built within .* s; mend it, or allow more .*"):
+            expand(sweep, load_catalogue())
+    assert allowed == [gradients.LEAST_LIMIT_S, 1000.0]
+
+
+@pytest.mark.parametrize("printed", ["\\377", "5"], ids=["no text", "a number"])
+def test_a_model_may_print_anything_before_it_breaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str
+) -> None:
+    broken = tmp_path / "python"
+    broken.write_text(f"#!/bin/sh\nprintf '{printed}\\n'\nprintf 'no {printed}\\n' >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    with pytest.raises(UsageError, match=r"^model: 'my:broken' could not be built: no .$"):
+        gradient_bytes("my:broken")
 
 
 def test_who_counts_the_bytes_of_gradients_does_not_outlive_who_asked() -> None:
