@@ -81,7 +81,8 @@ def end_lines(target: Path, features: Features, new: bool) -> list[str]:
     files, examples = plural(len(features.shards), "file"), features.examples or 0
     lines = [f"{target}: {plural(examples, 'example')} in {files}, {_megabytes(size)}, digest {features.digest}"]
     if (of := features.preparation) is not None and new:
-        lines += [*(_each_took(of) if of.ways else [_took(of)]), *_pays(of, examples)]
+        took = [_took(of)] if of.wall_s else []  # of a call that was killed before it had kept any of it
+        lines += [*(_each_took(of) if of.ways else took), *_pays(of, examples)]
     elif not new:
         lines.append("nothing was missing: every file is as it was written")
     return [*lines, f"train on it: python -m harness sweep --data {shlex.quote(f'{FILES}{target}')}"]
@@ -125,7 +126,7 @@ def _pays(of: Preparation, examples: int) -> list[str]:
     if max(files) < min(source):
         return [*read, "the source is read faster: preparing is not worth it for the speed of reading from this disk"]
     saved = examples / statistics.median(source) - examples / statistics.median(files)
-    if of.written < examples:
+    if of.written < examples or not of.wall_s:
         return [*read, f"a pass over all examples takes {saved:.1f} s less from the files"]
     passes = of.wall_s / saved
     return [*read, f"where reading is the limit, the time to prepare is won back after {max(1, passes):,.0f} passes"]

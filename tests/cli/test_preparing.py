@@ -26,11 +26,12 @@ def said(
     written: int = 1000,
     earlier: Sequence[Runners] = (),
     target: str = "files",
+    wall_s: float = 20.0,
     **ways: list[float],
 ) -> list[str]:
-    """The end of a preparation that took 20 s, of what is read at these speeds."""
+    """The end of a preparation that took `wall_s`, of what is read at these speeds."""
     read = {"source_read": speeds(source), "files_read": speeds(files)}
-    times = {"wall_s": 20.0, "cpu_s": 31.25, "written": written, "bytes_in": 3_900_000, "bytes_out": 4_000_000}
+    times = {"wall_s": wall_s, "cpu_s": 31.25, "written": written, "bytes_in": 3_900_000, "bytes_out": 4_000_000}
     who = {
         "source": "a:b",
         "harness_version": "1",
@@ -61,6 +62,14 @@ def test_the_end_says_what_there_is_what_it_took_and_how_to_train_on_it() -> Non
 def test_a_time_of_several_calls_is_told_with_who_ran_the_processes_of_each() -> None:
     _, took, *_ = said([1], [1], earlier=[Runners(by="dask", processes=8)])
     assert "(dask, 8 processes, then local, 2 processes, their start included)" in took
+
+
+def test_what_nobody_has_kept_the_cost_of_is_not_said_to_have_cost_nothing() -> None:
+    _, *lines, _ = said([90, 100, 110], [190, 200, 210], wall_s=0.0)
+    assert [line.partition(":")[0] for line in lines] == [
+        "reading",
+        "a pass over all examples takes 5.0 s less from the files",
+    ]
 
 
 def test_the_command_to_train_is_one_that_a_shell_takes() -> None:
