@@ -108,6 +108,8 @@ class OwnStep(Attempt):
                 f"step: '{self._path}': {what} ended after {self._done} steps, expected a step that can be taken "
                 "without end (dataset.repeat())"
             ) from None
+        except UsageError:  # which says itself what is wrong with the step
+            raise
         except Exception as error:
             status, reason = classify(error)
             if status != "crashed":

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -60,6 +61,14 @@ def test_a_loss_is_one_number(tf: Any) -> None:
     for loss in (None, tf.constant([1.0, 2.0]), "low"):
         with pytest.raises(UsageError, match=r"step: 'a:b': a step returned .*, expected the loss: a scalar tensor"):
             as_number("a:b", loss)
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_step_that_says_what_is_wrong_with_it_is_not_said_to_have_raised() -> None:
+    step: Any = own_step.OwnStep.__new__(own_step.OwnStep)
+    step._step = Mock(side_effect=UsageError("step: two functions are marked"))
+    with pytest.raises(UsageError, match=r"^step: two functions are marked$"):
+        step._one_step()
 
 
 def test_what_is_shown_agrees_within_the_tolerance_of_the_precision() -> None:
