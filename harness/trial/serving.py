@@ -122,30 +122,31 @@ class ServingLoop:
         """Never returns: a trial leaves by os._exit, since a framework's own teardown takes seconds."""
         code = 1
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            die_with_parent(zygote_pid)
-            for fd in (self._wake_read, self._wake_write, self._control.fileno()):
-                os.close(fd)
-            os.dup2(stderr, 1)
-            os.dup2(stderr, 2)
-            for log in {stderr, *(log for log, _ in self._logs.values())} - {1, 2}:
-                os.close(log)
-            _prefer_as_victim()
-            if not self._preloaded:
-                self._engine.preload()
+            self._become_a_trial(zygote_pid, stderr)
             live(socket.socket(fileno=channel), demand.request, self._engine)
             code = 0
         finally:
-            if code:
-                import traceback
+            try:
+                _flush(failed=bool(code))
+            finally:  # whatever the user's own code has made of the streams, this is no second fork server
+                os._exit(code)
 
-                traceback.print_exc()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+    def _become_a_trial(self, zygote_pid: int, stderr: int) -> None:
+        """Let go of what is the fork server's, and print to this trial's log."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        die_with_parent(zygote_pid)
+        for fd in (self._wake_read, self._wake_write, self._control.fileno()):
+            os.close(fd)
+        os.dup2(stderr, 1)
+        os.dup2(stderr, 2)
+        for log in {stderr, *(log for log, _ in self._logs.values())} - {1, 2}:
+            os.close(log)
+        _prefer_as_victim()
+        if not self._preloaded:
+            self._engine.preload()
 
     def _reap(self) -> None:
         while self._children:
@@ -173,6 +174,19 @@ class ServingLoop:
         for log, _ in self._logs.values():
             os.close(log)
         self._logs.clear()
+
+
+def _flush(failed: bool) -> None:
+    """Write out what was printed, and why the trial failed: the user's own code may have closed or replaced a stream,
+    and then what it still holds is lost, and nothing else."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    if failed:
+        import traceback
+
+        with contextlib.suppress(Exception):
+            os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
 
 
 def _prefer_as_victim() -> None:

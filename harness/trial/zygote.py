@@ -82,8 +82,13 @@ def remove_scratch() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def leave(parent_pid: int, server: "ServingLoop | None" = None) -> NoReturn:
-    """End what this process has started, and itself; `server` is None before there is any trial."""
+def leave(parent_pid: int, own_pid: int, server: "ServingLoop | None" = None) -> NoReturn:
+    """End what this process has started, and itself; `server` is None before there is any trial.
+
+    A fork of it that comes here ends alone: the other trials, and the folder, are the zygote's.
+    """
+    if os.getpid() != own_pid:
+        os._exit(1)
     # A process that is killed closes its sockets first, and is gone a moment later.
     until = time.monotonic() + PARENT_ENDS_S
     dismissed = server is not None and server.dismissed
@@ -103,8 +108,8 @@ def main() -> None:
     import its framework themselves `IN_TRIALS`, and, where a git revision is measured, the working tree that no module
     must come from."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    parent_pid = int(sys.argv[2])
-    signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid))
+    parent_pid, own_pid = int(sys.argv[2]), os.getpid()
+    signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid, own_pid))
     die_with_parent(parent_pid, signal.SIGTERM)
     guard(parent_pid, remove_scratch)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -118,14 +123,14 @@ def main() -> None:
     from harness.trial.serving import ServingLoop  # not before: it needs more than the standard library
 
     server = ServingLoop(control, engine, preloads)
-    signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid, server))
+    signal.signal(signal.SIGTERM, lambda *_: leave(parent_pid, own_pid, server))
     try:
         # of a parent that hangs up with something unread the kernel tells by an error instead of an end
         with contextlib.suppress(ConnectionError):
             server.serve(versions)
     except Exception:  # noqa: BLE001  whatever it is, what trials have left must not stay
         traceback.print_exc()
-    leave(parent_pid, server)
+    leave(parent_pid, own_pid, server)
 
 
 if __name__ == "__main__":

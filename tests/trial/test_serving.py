@@ -1,9 +1,10 @@
-"""What becomes of a trial that a fork server cannot fork."""
+"""What becomes of a trial that a fork server cannot fork, of what trials leave, and of the fork server's own forks."""
 
 import errno
 import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from harness.protocol.channel import Channel
 from harness.protocol.control import EVENTS, Death, Spawn
 from harness.trial.serving import ServingLoop
+from harness.trial.zygote import leave
 from tests.run.process.zygotes import request
 
 
@@ -38,3 +40,15 @@ def test_a_trial_that_cannot_be_forked_crashes_alone_and_its_log_says_why(
     assert (tmp_path / "log").read_text() == f"OSError: no process could be forked: {os.strerror(number)}\n"
     for fd in (serving._wake_read, serving._wake_write):
         os.close(fd)
+
+
+def test_a_fork_of_the_fork_server_that_is_asked_to_leave_ends_alone(tmp_path: Path) -> None:
+    server: Any = SimpleNamespace(dismissed=True, end_trials=lambda: (tmp_path / "ended").touch())
+    zygote, pid = os.getpid(), os.fork()
+    if pid == 0:
+        try:
+            leave(os.getppid(), zygote, server)
+        finally:
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert not list(tmp_path.iterdir())

@@ -23,6 +23,8 @@ from tests.run.process.zygotes import HANGS, WITHOUT_TENSORFLOW, gone, pid_of, r
 
 LEAVES_A_DAEMON = 101
 PRINTS_WITHOUT_END = 102
+STREAMS = {"none": 103, "without a flush": 104, "closed": 105}
+"""What a trial makes of its standard output and error."""
 
 
 def without_tensorflow(folder: Path) -> str:
@@ -149,6 +151,21 @@ def test_a_trial_that_raises_leaves_its_traceback(shared: Zygote) -> None:
     child = spawn(shared, 1)
     assert child.wait() == 1
     assert child.stderr_tail().endswith("ValueError: so be it\n")
+
+
+@pytest.mark.parametrize("seed", STREAMS.values(), ids=STREAMS)
+def test_a_trial_whose_streams_cannot_be_flushed_costs_no_other_one_and_its_log_says_how_it_ended(
+    shared: Zygote, seed: int
+) -> None:
+    other = spawn(shared, HANGS)
+    assert spawn(shared, seed).wait() == 0
+    child = shared.spawn(request(seed, data_dir="raises"))
+    assert child.wait() == 1
+    assert child.stderr_tail().endswith("ValueError: so be it\n")
+    assert other.status is None
+    assert Path(shared.scratch).is_dir()
+    assert spawn(shared, 0).wait() == 0
+    other.kill()
 
 
 def test_of_a_log_without_end_the_end_is_read(shared: Zygote) -> None:
