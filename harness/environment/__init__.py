@@ -11,7 +11,7 @@ from harness.environment import gpu, hardware, settings, software
 from harness.environment.advice import warnings
 from harness.environment.difference import Change, Severity, difference, other_machine
 from harness.environment.fact import Fact, Facts, fact_words
-from harness.environment.limits import available_memory_bytes, free_descriptors, usable_cores
+from harness.environment.limits import available_memory_bytes, free_descriptors, memory_limit_bytes, usable_cores
 
 __all__ = [
     "Change",
@@ -25,6 +25,7 @@ __all__ = [
     "fact_words",
     "facts",
     "free_descriptors",
+    "memory_limit_bytes",
     "other_machine",
     "usable_cores",
     "warnings",

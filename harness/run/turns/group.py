@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.environment import available_memory_bytes, free_descriptors
+from harness.environment import available_memory_bytes, free_descriptors, memory_limit_bytes
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
 from harness.run.process.zygote import SLICE_S
@@ -17,7 +17,7 @@ from harness.run.turns.live import Ended, LiveTrial
 from harness.run.turns.room import CardRoom
 
 MEMORY_RESERVE = 0.15
-"""Share of the machine's memory that stays free."""
+"""Share of the memory that stays free: of the container's, where that has less than the machine."""
 DESCRIPTOR_RESERVE = 32
 """Descriptors that stay free, for records, logs and programs that are started while trials live."""
 
@@ -180,7 +180,7 @@ class TurnGroup:
     def _reserve(self) -> float:
         import psutil
 
-        return MEMORY_RESERVE * psutil.virtual_memory().total
+        return MEMORY_RESERVE * (memory_limit_bytes() or psutil.virtual_memory().total)
 
     def _take_turns(self) -> None:
         for number in range(self._rules.warmup + self._rules.windows):

@@ -268,6 +268,21 @@ def test_there_must_be_room_for_one_more_and_it_is_what_one_took_whoever_was_bes
     assert [trial.cell for trial in waiting] == CELLS[live:]
 
 
+SMALL = int(2**30 / turns.MEMORY_RESERVE)
+"""Bytes of memory of which one GiB is the reserve."""
+
+
+@pytest.mark.parametrize(("limit", "total"), [(SMALL, 2**40), (None, SMALL)], ids=["container", "machine"])
+def test_what_stays_free_is_a_share_of_what_there_is_and_in_a_container_of_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, total: int
+) -> None:
+    monkeypatch.setattr(turns, "available_memory_bytes", shrinking(lambda: group, 5.5))
+    monkeypatch.setattr(turns, "memory_limit_bytes", lambda: limit)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=total))
+    group = Group(tmp_path, all_play(Play()), CELLS, together=2)
+    assert [trial.cell for trial in group.run()] == CELLS[4:]
+
+
 def test_memory_that_goes_between_two_looks_at_it_leaves_the_rest_to_a_group_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
