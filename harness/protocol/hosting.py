@@ -56,6 +56,10 @@ class Child(Protocol):
         """Its exit code, negative for a signal; None while it lives and where nobody knows."""
 
     @property
+    def out_of_memory(self) -> bool:
+        """Whether the kernel of its host ended it, as memory ran out there."""
+
+    @property
     def who(self) -> str:
         """Which of several processes ended the trial, followed by a space; empty where one says nothing more."""
 

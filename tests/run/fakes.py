@@ -88,6 +88,7 @@ class Actor:
         self.killed = threading.Event()
         self.log = log
         self.attempt = 1
+        self.out_of_memory = False
 
     @property
     def cell_id(self) -> str:
@@ -97,6 +98,11 @@ class Actor:
         """End the process with `status`, without a word."""
         self.zygote.statuses[self.channel] = status
         raise Gone
+
+    def starve(self) -> None:
+        """Be ended by the kernel of its host, as memory ran out there."""
+        self.out_of_memory = True
+        self.end(-signal.SIGKILL)
 
     def hang(self) -> None:
         """Do nothing until killed."""
@@ -172,6 +178,10 @@ class FakeChild:
         self.channel = channel
         self.status: int | None = None
         self._zygote, self._actor, self._thread = zygote, actor, thread
+
+    @property
+    def out_of_memory(self) -> bool:
+        return self._actor.out_of_memory
 
     @property
     def lost(self) -> bool:

@@ -124,6 +124,11 @@ class ClusterChild:
         return "" if self.channel.lost is None else f"{self.channel.lost.member.name} "
 
     @property
+    def out_of_memory(self) -> bool:
+        """Whether that one was ended as memory ran out on its host."""
+        return self.channel.lost is not None and self.channel.lost.child.out_of_memory
+
+    @property
     def pids(self) -> list[int]:
         """Of every process of this machine's."""
         return [pid for process in self.merged.processes for pid in process.child.pids]

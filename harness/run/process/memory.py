@@ -1,4 +1,4 @@
-"""Whether memory ran out: the kernel's own counters of the processes it ended for it."""
+"""Whether memory ran out on this machine: the kernel's own counters of the processes it ended for it."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ class RefusedChild:
     host: str | None = None
     pids: tuple[int, ...] = ()
     status = 0
-    lost = False
+    lost = out_of_memory = False
     who = gone = ""
 
     def __init__(self, error: CannotPlace) -> None:

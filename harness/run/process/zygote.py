@@ -22,6 +22,7 @@ from harness.protocol.control import EVENTS, Birth, ChildEvent, Death, Dismissal
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
 from harness.protocol.messages import Request
 from harness.record.trial import ZygoteRecord
+from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
 from harness.run.process.startup import Startup
@@ -57,6 +58,8 @@ class ForkedChild(OneProcess):
         self.channel = channel
         self.pid: int | None = None
         self.status: int | None = None
+        self.out_of_memory = False
+        self._ooms = OutOfMemoryCounter()
         self._zygote = zygote
         self._stderr = stderr
 
@@ -85,6 +88,7 @@ class ForkedChild(OneProcess):
             case Birth(pid=pid):
                 self.pid = pid
             case Death(status=status):
+                self.out_of_memory = status == -signal.SIGKILL and self._ooms.grew()
                 self.status = status
 
     def signal(self, number: int) -> None:

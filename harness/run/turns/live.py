@@ -14,7 +14,6 @@ from harness.protocol.messages import PROOF_PHASES, Outcome, Report, Request, Tu
 from harness.record.trial import MEASURED, PhaseName, Phases, Status, TrialRecord, Windows
 from harness.registry import is_script
 from harness.run.interrupts import Interrupts
-from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.processors import processor_seconds
 from harness.run.process.spawning import spawn
 from harness.run.process.stacks import at_data, last_words, settled
@@ -88,7 +87,6 @@ class LiveTrial:
         """Fork the process; the clock of its phases starts."""
         self._seconds: dict[str, float] = {}
         self._kernels_until: float | None = None
-        self._ooms = OutOfMemoryCounter()
         self._started_utc = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         self._since = time.perf_counter()
         self._taking_turns = False
@@ -305,7 +303,7 @@ class LiveTrial:
         if status is None:
             self.child.kill()
             self._end("crashed", f"closed its channel without a record during {self.phase}, and did not end")
-        if status == -signal.SIGKILL and self._ooms.grew():
+        if self.child.out_of_memory:
             self._end("out_of_memory", f"{who}ended by the kernel for want of memory during {self.phase}")
         if status < 0:
             self._end("crashed", f"{who}ended by {_signal_name(-status)} during {self.phase}")

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +50,26 @@ def test_on_gpus_a_trial_is_set_up_once_the_one_before_is_so_that_kernels_are_ch
     assert met == ["builds", "ready"] * 2
 
 
-def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        (lambda actor: actor.say("out_of_memory", "ResourceExhaustedError: OOM"), "ResourceExhaustedError: OOM"),
+        (Actor.starve, "ended by the kernel for want of memory during warmup"),
+    ],
+    ids=["framework", "kernel"],
+)
+def test_a_trial_that_runs_out_of_memory_in_company_runs_again_alone(
+    tmp_path: Path, ends: Callable[[Actor], None], reason: str
+) -> None:
     def fail_in_company(actor: Actor) -> None:
         if actor.attempt == 1:
-            actor.say("out_of_memory", "ResourceExhaustedError: OOM")
+            ends(actor)
 
     listening = Quiet()
     run = Bench(tmp_path, CELLS, only(TWO, Play("pilot", fail_in_company)), progress=listening).start()
     first, again = [record for record in run.trials if record.cell == TWO]
     assert (first.status, first.attempt, first.interleaving) == ("out_of_memory", 1, "turns")
+    assert first.reason == reason
     assert (again.status, again.attempt, again.interleaving) == ("ok", 2, "blocks")
     assert again.group != first.group
     assert (listening.done, listening.total) == (4, 4)

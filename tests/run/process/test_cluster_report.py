@@ -4,6 +4,7 @@ import contextlib
 import socket
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from harness.protocol.messages import Membership, Outcome, Report, Turn, Usage, 
 from harness.record.checks import Checks
 from harness.record.trial import Executed
 from harness.run.launchers import Placement, Seat
-from harness.run.process.cluster import ClusterChannel
+from harness.run.process.cluster import ClusterChannel, ClusterChild
 from harness.run.process.cluster_report import Merged, Process
 from harness.run.process.waiting import awaited_words
 from harness.run.process.zygote import ForkedChild, Zygote
@@ -183,6 +184,15 @@ def test_a_worker_that_is_lost_ends_the_trial_in_its_own_phase_wherever_the_othe
         trial.take_in(process, Report(phase="first_step" if index == victim else "build"))
     trial.end_in_phase_of(trial.processes[victim])
     assert trial.out[-1] == Report(phase="first_step")
+
+
+@pytest.mark.parametrize("starved", [True, False])
+def test_a_trial_is_ended_for_want_of_memory_where_the_process_that_went_was(starved: bool) -> None:
+    trial = ClusterChild(merged(CLUSTER))
+    assert not trial.out_of_memory
+    there: Any = SimpleNamespace(out_of_memory=starved)
+    trial.channel.lost = replace(trial.merged.processes[1], child=there)
+    assert trial.out_of_memory == starved
 
 
 def test_a_worker_that_is_lost_in_a_turn_ends_it_in_the_phase_of_that_turn() -> None:

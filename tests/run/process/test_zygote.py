@@ -231,6 +231,21 @@ def test_a_trial_that_is_ended_by_a_signal_tells_which(shared: Zygote, number: i
     assert spawn(shared, number).wait() == -number
 
 
+@pytest.mark.parametrize(("number", "kills"), [(signal.SIGKILL, 1), (signal.SIGKILL, 0), (signal.SIGSEGV, 1)])
+def test_a_trial_is_ended_for_want_of_memory_where_the_kernel_has_ended_a_process_for_it_in_its_life(
+    shared: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kills: int
+) -> None:
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text("oom_kill 3\n")
+    monkeypatch.setattr("harness.run.process.memory.SOURCES", (vmstat,))
+    child = spawn(shared, HANGS)
+    vmstat.write_text(f"oom_kill {3 + kills}\n")
+    child.signal(number)
+    assert child.wait() == -number
+    vmstat.write_text("oom_kill 9\n")
+    assert child.out_of_memory == (number == signal.SIGKILL and kills > 0)
+
+
 def test_several_trials_live_at_once_and_are_told_apart(shared: Zygote) -> None:
     one, two, three = (spawn(shared, HANGS) for _ in range(3))
     two.kill()

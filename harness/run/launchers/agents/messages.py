@@ -6,7 +6,7 @@ from pydantic import Field
 
 from harness.protocol.messages import Message, Request
 
-PROTOCOL = 5
+PROTOCOL = 6
 Number = Annotated[int, Field(ge=0, le=2**53)]
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ShortText = Annotated[str, Field(max_length=253)]
@@ -86,6 +86,8 @@ class News(Message):
     number: Number = 0
     text: str = ""
     status: int = 0
+    out_of_memory: bool = False
+    """`exited`: whether the kernel there ended it, as memory ran out."""
     ports: list[Number] = []
     facts: Annotated[dict[ShortText, SaidText | int | float | bool | None], Field(max_length=2000)] = {}
     """`ready`: what the host is (`harness.environment`)."""

@@ -86,6 +86,7 @@ class RemoteChild(OneProcess):
         self.agent = agent
         self.number = number
         self.status: int | None = None
+        self.out_of_memory = False
         self.channel = RemoteChannel(agent, number)
 
     @property
@@ -224,7 +225,7 @@ class Agent:
 
     def _about(self, target: RemoteChild, news: News) -> None:
         if news.of == "exited":
-            target.status = news.status
+            target.status, target.out_of_memory = news.status, news.out_of_memory
         if news.of == "line":
             target.channel.deliver(news.text)
         elif news.of == "closed":

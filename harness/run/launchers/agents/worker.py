@@ -285,7 +285,8 @@ class WorkerSession:
                 if number in self._open:
                     self._pass_on(number)
                 self._reported.add(number)
-                self._wire.send(News(of="exited", number=number, status=process.status))
+                news = News(of="exited", number=number, status=process.status, out_of_memory=process.out_of_memory)
+                self._wire.send(news)
         self._expect_zygotes()
 
     def _expect_zygotes(self) -> None:

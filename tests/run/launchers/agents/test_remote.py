@@ -3,6 +3,8 @@
 import socket
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News
 from harness.run.launchers.agents.remote import Agent, RemoteChild
 from harness.run.launchers.agents.wire import LONGEST_BYTES, Wire
+from harness.run.launchers.agents.worker import WorkerSession, WorkerSettings
 from tests.run.launchers.agents.conftest import request
 
 LARGE = "x" * 4_000_000
@@ -70,3 +73,17 @@ def test_thousands_of_lines_that_nobody_reads_yet_arrive_whole_and_in_order(
     assert ended(child, 0)
     assert [child.channel.receive_line(1) for _ in range(5000)] == [str(number) for number in range(5000)]
     assert child.channel.receive_line(0.0) is None
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_whether_memory_ran_out_is_what_the_host_says_on_which_the_process_was(
+    child: RemoteChild, wires: tuple[Wire, Wire], there: bool
+) -> None:
+    asked: Any = None
+    process: Any = SimpleNamespace(status=-9, out_of_memory=there)
+    session = WorkerSession(wires[1], WorkerSettings("", 0, ""), asked)
+    session.close()
+    session._zygotes, session._processes = {}, {0: process}
+    session._tell_ends()
+    assert ended(child, -9)
+    assert child.out_of_memory == there
