@@ -3,21 +3,26 @@
 import errno
 import os
 import re
+import select
 import shlex
 import shutil
+import signal
 import subprocess
 import sysconfig
 import threading
 import zipfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from harness.engines.horovod import ENGINE as HOROVOD
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, Interrupted, UsageError
 from harness.protocol.engine import Environment, SourceBuild
+from harness.run.interrupts import Raised
 from harness.run.process import installing
 from harness.run.process.engines import SEAL, digest_of, folder_of, python_of
+from harness.run.process.scratch import SCRATCH_NAME
 
 pytestmark = pytest.mark.usefixtures("nothing_installed")
 
@@ -57,11 +62,22 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 
 STAND_IN = """
 case $1 in
-download) cp "${0%/*}/built-1.0.tar.gz" "$5" ;;
-*) exit 1 ;;
+download) cp "${0%%/*}/built-1.0.tar.gz" "$5" ;;
+wheel) %s ;;
 esac
 """
-"""In place of pip: it fetches what lies beside the pins, and builds nothing."""
+"""In place of pip: it fetches what lies beside the pins, and builds as the test says."""
+VENV = 'mkdir -p "$4/bin" && cp "${0%/*}/pip" "$4/bin/python"\n'
+"""In place of the module `venv`."""
+PIP = """#!/bin/sh
+shift 6
+case $1 in
+install) touch "$TMPDIR/left by pip" ;;
+download) cp {tests}/built-1.0.tar.gz "$5" ;;
+wheel) cat {tests}/end & wait ;;
+esac
+"""
+"""In place of the interpreter of such an environment, whose pip builds until somebody writes to `end`."""
 
 
 @pytest.fixture
@@ -120,12 +136,81 @@ def test_a_build_that_fails_tells_its_cause_and_leaves_all_that_it_said(
     assert not log.exists()
 
 
-def test_the_log_of_a_build_lies_beside_the_environment(from_source: Environment, nothing_installed: Path) -> None:
+def pip(builds: str, environment: Environment) -> list[str]:
+    return ["sh", "-c", STAND_IN % builds, str(environment.constraints)]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+def test_the_log_of_a_build_lies_beside_the_environment(
+    from_source: Environment, nothing_installed: Path, scratch: Path
+) -> None:
     assert from_source.built is not None
     nothing_installed.mkdir(parents=True)
     kept = nothing_installed / "small.wheels"
     with pytest.raises(HarnessError, match=f"; all that was said is in '{nothing_installed / 'small.log'}'$"):
-        installing._wheel(kept, from_source, from_source.built, ["sh", "-c", STAND_IN, str(from_source.constraints)])
+        installing._wheel(kept, from_source, from_source.built, pip("exit 1", from_source), scratch)
+
+
+def test_what_was_built_is_kept_whole_or_not_at_all(
+    from_source: Environment, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: Path, to: Path) -> NoReturn:
+        (to / "built.whl" if to.is_dir() else to).write_text("ha")
+        raise KeyboardInterrupt
+
+    def wheel(folder: Path) -> Path:
+        assert from_source.built is not None
+        builds = pip('mkdir "$5" && echo whole >"$5/built.whl"', from_source)
+        return installing._wheel(tmp_path / "small.wheels", from_source, from_source.built, builds, folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copy2", killed)
+        with pytest.raises(KeyboardInterrupt):
+            wheel(scratch)
+    another = tmp_path / "another"
+    another.mkdir()
+    assert wheel(another).read_text() == "whole\n"
+    assert wheel(tmp_path / "none").read_text() == "whole\n"
+
+
+@pytest.mark.usefixtures("from_source")
+def test_an_install_that_is_asked_to_end_ends_what_it_has_started_and_leaves_no_folder(
+    nothing_installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary, end, in_main = tmp_path / "temporary", tmp_path / "end", threading.main_thread().ident
+    temporary.mkdir()
+    os.mkfifo(end)
+    for name, text in (("python", f"#!/bin/sh\n{VENV}"), ("pip", PIP.format(tests=shlex.quote(str(tmp_path))))):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr(installing.sys, "executable", str(tmp_path / "python"))
+    found: list[Path] = []
+
+    def ask() -> None:
+        with end.open("w") as compiler:
+            found.extend(temporary.rglob("left by pip"))
+            assert in_main is not None
+            signal.pthread_kill(in_main, signal.SIGTERM)
+            polled = select.poll()
+            polled.register(compiler, 0)
+            polled.poll()  # until nobody reads any more
+
+    asks = threading.Thread(target=ask, daemon=True)
+    asks.start()
+    with Raised(), pytest.raises(Interrupted):
+        installing.install("small")
+    asks.join(20)
+    assert not asks.is_alive()
+    assert [bool(SCRATCH_NAME.fullmatch(path.parent.name)) for path in found] == [True]
+    assert list(temporary.iterdir()) == []
+    assert [path.name for path in nothing_installed.iterdir()] == ["small.lock"]
 
 
 def test_cmake_4_takes_what_the_gloo_in_horovod_asks_for() -> None:
@@ -167,12 +252,13 @@ def test_pins_that_nobody_has_leave_no_environment_and_pips_own_word(
     assert list(nothing_installed.glob("small*")) == [nothing_installed / "small.lock"]
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["small", "small.old"], ids=["there", "left aside by one that was killed"])
 def test_where_it_cannot_be_made_anew_the_environment_of_before_is_left(
-    small: Environment, nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
+    nothing_installed: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    assert small
-    (nothing_installed / "small").mkdir(parents=True)
-    (nothing_installed / "small" / SEAL).write_text("of before\n")
+    (nothing_installed / name).mkdir(parents=True)
+    (nothing_installed / name / SEAL).write_text("of before\n")
     monkeypatch.setattr(installing.sys, "executable", "/bin/false")
     with pytest.raises(HarnessError, match="engine: cannot make an environment"):
         installing.install("small")

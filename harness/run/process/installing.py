@@ -5,9 +5,9 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,8 +15,11 @@ from harness.environment import usable_cores
 from harness.errors import HarnessError, UsageError, not_one_of
 from harness.files import descriptor_of, lock_within
 from harness.protocol.engine import Environment, Software, SourceBuild
+from harness.run.interrupts import Interrupts
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
+from harness.run.process.scratch import Scratch
+from harness.run.process.zygote import SLICE_S
 
 UNFINISHED = ".new"
 """What the name of an environment ends with while it is being made. Python finds its packages wherever it lies."""
@@ -45,6 +48,7 @@ def install(name: str) -> tuple[Path, Interpreter]:
         fresh = folder.with_name(f"{name}{UNFINISHED}")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
+            _put_back(folder)
             _fill(fresh, environment)
             _replace(folder, fresh)
         except OSError as error:
@@ -62,14 +66,24 @@ def _fill(folder: Path, environment: Environment) -> None:
     """The seal comes last: without it nobody takes the folder for an environment."""
     if environment.built:
         _must_have(environment.built)
-    _run([sys.executable, "-m", "venv", "--clear", str(folder)], "cannot make an environment")
-    pip = [str(python_of(folder)), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
-    pinned = ["--constraint", str(environment.constraints)]
-    _run([*pip, "install", *pinned, *environment.installs], "pip cannot install it")
-    if environment.built:
-        wheel = _wheel(folder.parent / f"{folder.stem}{WHEELS}", environment, environment.built, pip)
-        _run([*pip, "install", "--no-deps", str(wheel)], "pip cannot install it")
+    with contextlib.closing(Scratch()) as scratch:  # what a process leaves that is ended, too
+        variables = {**os.environ, "TMPDIR": str(scratch.path)}
+        _run([sys.executable, "-m", "venv", "--clear", str(folder)], "cannot make an environment", variables)
+        pip = [str(python_of(folder)), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+        pinned = ["--constraint", str(environment.constraints)]
+        _run([*pip, "install", *pinned, *environment.installs], "pip cannot install it", variables)
+        if environment.built:
+            kept = folder.parent / f"{folder.stem}{WHEELS}"
+            wheel = _wheel(kept, environment, environment.built, pip, scratch.path)
+            _run([*pip, "install", "--no-deps", str(wheel)], "pip cannot install it", variables)
     (folder / SEAL).write_text(f"{digest_of(environment)}\n", encoding="utf-8")
+
+
+def _put_back(folder: Path) -> None:
+    """Where an install that was killed has left what was there before aside, that is what is there."""
+    old = folder.with_name(f"{folder.name}{REPLACED}")
+    if not folder.exists() and (old / SEAL).is_file():
+        old.rename(folder)
 
 
 def _replace(folder: Path, fresh: Path) -> None:
@@ -94,26 +108,34 @@ def _must_have(built: SourceBuild) -> None:
         raise HarnessError(f"engine: '{built.package}' is built from source: install {' and '.join(missing)}")
 
 
-def _wheel(kept: Path, environment: Environment, built: SourceBuild, pip: Sequence[str]) -> Path:
+def _wheel(kept: Path, environment: Environment, built: SourceBuild, pip: Sequence[str], scratch: Path) -> Path:
     """The package as it was built for this Python from these pins, by now or by an earlier install: building takes
     minutes. Those of other pins are thrown away."""
     own = kept / f"{sys.implementation.cache_tag}-{digest_of(environment)[:16]}"
     if not (found := list(own.glob("*.whl"))):
-        with tempfile.TemporaryDirectory(prefix="harness-build-") as work:
-            found = _built(Path(work), environment, built, pip, kept.with_suffix(LOG))
-            shutil.rmtree(kept, ignore_errors=True)
-            own.mkdir(parents=True)
-            found = [Path(shutil.copy2(wheel, own)) for wheel in found]
+        made = _built(scratch, environment, built, pip, kept.with_suffix(LOG))
+        shutil.rmtree(kept, ignore_errors=True)
+        own.mkdir(parents=True)
+        found = [_copied(wheel, own) for wheel in made]
     return found[0]
 
 
-def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequence[str], log: Path) -> list[Path]:
+def _copied(file: Path, folder: Path) -> Path:
+    """The same file in another folder, whole or not there: who is killed meanwhile leaves nothing of its name."""
+    part = folder / f"{file.name}.part"
+    shutil.copy2(file, part)
+    return part.rename(folder / file.name)
+
+
+def _built(scratch: Path, environment: Environment, built: SourceBuild, pip: Sequence[str], log: Path) -> list[Path]:
     """Fetch the source distribution, leave out of it what is to be, and make its wheel in the environment itself."""
-    source, wheels, alone = work / "source", work / "wheels", ["--no-deps", "--no-build-isolation"]
+    fetched, source, wheels = (scratch / name for name in ("fetched", "source", "wheels"))
+    fetched.mkdir()
+    alone = ["--no-deps", "--no-build-isolation"]
     asked = ["--no-binary", built.package, "--constraint", str(environment.constraints), built.package]
-    variables = {"MAKEFLAGS": f"-j{usable_cores()}", **os.environ, **built.variables}
-    _run([*pip, "download", *alone, "--dest", str(work), *asked], "pip cannot fetch its source", variables)
-    shutil.unpack_archive(next(work.glob(f"{built.package}-*")), source)
+    variables = {"MAKEFLAGS": f"-j{usable_cores()}", **os.environ, "TMPDIR": str(scratch), **built.variables}
+    _run([*pip, "download", *alone, "--dest", str(fetched), *asked], "pip cannot fetch its source", variables)
+    shutil.unpack_archive(next(fetched.glob(f"{built.package}-*")), source)
     root = next(source.iterdir())
     for name, text in built.without.items():
         lines = (root / name).read_text(encoding="utf-8").splitlines(keepends=True)
@@ -125,25 +147,49 @@ def _built(work: Path, environment: Environment, built: SourceBuild, pip: Sequen
 def _run(
     command: Sequence[str], what: str, variables: Mapping[str, str] | None = None, log: Path | None = None
 ) -> None:
-    """HarnessError with why, where the command fails; all that it said is then in `log`. It has the lock, too."""
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-        env=variables,
-        close_fds=False,
-    )
-    if done.returncode:
-        reason = f"engine: {what}: {_why(done.stderr or done.stdout)}"
+    """HarnessError with why, where the command fails; all that it said is then in `log`. It has the lock, too.
+
+    What it has started, such as compilers, is of its session, and ends with it where this is interrupted.
+    """
+    with (
+        Interrupts() as interrupts,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            env=variables,
+            close_fds=False,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            out, err = _said(process, interrupts)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    if process.returncode:
+        reason = f"engine: {what}: {_why(err or out)}"
         if log is not None:
-            log.write_text(done.stdout + done.stderr, encoding="utf-8")
+            log.write_text(out + err, encoding="utf-8")
             reason = f"{reason}; all that was said is in '{log}'"
         raise HarnessError(reason)
     if log is not None:
         log.unlink(missing_ok=True)
+
+
+def _said(process: subprocess.Popen[str], interrupts: Interrupts) -> tuple[str, str]:
+    """All that it says until its end; Interrupted where the person asks to stop before that."""
+    while True:
+        interrupts.check()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            said = process.communicate(timeout=SLICE_S)
+            interrupts.check()
+            return said
 
 
 def _why(said: str) -> str:
