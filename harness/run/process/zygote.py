@@ -212,7 +212,7 @@ class Zygote:
         """
         self._launched = time.monotonic()
         environment, self.start_record = self._startup.next_environment()
-        ours, theirs = socket.socketpair()
+        ours, theirs = _sockets()
         with theirs, self._log(self._scratch.path / LOG) as stderr:
             try:
                 self._process = subprocess.Popen(
@@ -309,7 +309,7 @@ class Zygote:
             self.stop()
             self.start()
         number, self._next = self._next, self._next + 1
-        ours, theirs = socket.socketpair()
+        ours, theirs = _sockets()
         stderr = self._scratch.path / f"trial-{number}.log"
         child = ForkedChild(self, number, Channel(ours), stderr)
         request = request.model_copy(update={"scratch": self.scratch})
@@ -391,6 +391,15 @@ def _printing(request: Request) -> tuple[str, str]:
     if request.task == "prepare":
         return f"data '{request.cell.data_set}'", DATA_LOG
     return without_secrets(request.cell.subject), TRIAL_LOG
+
+
+def _sockets() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a way to a process."""
+    try:
+        return socket.socketpair()
+    except OSError as error:
+        reason = error.strerror or error
+        raise ZygoteError(f"no socket for a process: {reason}; raise the limit on open files (ulimit -n)") from None
 
 
 def _line(order: Spawn) -> bytes:

@@ -1,5 +1,6 @@
 """The real fork server without TensorFlow: how trials end, what a kill leaves, and how it restarts."""
 
+import errno
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -142,6 +144,22 @@ def test_a_path_that_is_no_text_is_refused_and_costs_no_other_trial(shared: Zygo
     other = spawn(shared, HANGS)
     with pytest.raises(ZygoteError, match=r"a path that trials are told .* has bytes that are no UTF-8"):
         shared.spawn(request(0, data_dir=os.fsdecode(b"/data \xff")))
+    assert other.status is None
+    assert spawn(shared, 0).wait() == 0
+    other.kill()
+
+
+def test_a_trial_for_which_no_more_files_may_be_open_is_refused_and_costs_no_other(
+    shared: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    other = spawn(shared, HANGS)
+    with monkeypatch.context() as patched:
+        patched.setattr("socket.socketpair", refused)
+        with pytest.raises(ZygoteError, match=r"^no socket for a process: Too many open files; .* \(ulimit -n\)$"):
+            shared.spawn(request(0))
     assert other.status is None
     assert spawn(shared, 0).wait() == 0
     other.kill()

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.environment import facts
-from harness.errors import HarnessError
+from harness.errors import HarnessError, Interrupted
 from harness.files import read_whole
 from harness.protocol.messages import Outcome, Report
 from harness.run.interrupts import end_signals
@@ -96,19 +96,21 @@ def work(settings: WorkerSettings, say: Callable[[str], None]) -> None:
 def _serve(wire: Wire, settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> None:
     there = joined(settings.host, settings.port)
     say(f"joined the run at {there}; importing TensorFlow")
-    session = WorkerSession(wire, settings, asked)
-    try:
-        if session.start():
-            say("ready; it ends with the run")
-            session.serve()
-    except ZygoteError as error:
-        with contextlib.suppress(WireError):  # the run may be over as well
-            wire.send(News(of="failed", text=str(error)))
-        raise
-    except WireError as error:
-        say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
-    finally:
-        session.close()
+    with contextlib.ExitStack() as opened:
+        try:
+            session = WorkerSession(wire, settings, asked)
+            opened.callback(session.close)
+            if session.start():
+                say("ready; it ends with the run")
+                session.serve()
+        except ZygoteError as error:
+            with contextlib.suppress(WireError):  # the run may be over as well
+                wire.send(News(of="failed", text=str(error)))
+            raise
+        except WireError as error:
+            say(f"the run at {there} is over" + ("" if str(error) == CLOSED else f": {error}"))
+        except Interrupted:
+            pass  # while another engine was imported
 
 
 def _connected(settings: WorkerSettings, asked: EndRequest, say: Callable[[str], None]) -> Wire | None:
@@ -197,6 +199,13 @@ class WorkerSession:
         for zygote in self._zygotes.values():
             zygote.close()
 
+    def _check(self) -> None:
+        """Interrupted where this process is asked to end, WireError where the parent is gone."""
+        if self._asked.to_end:
+            raise Interrupted("interrupted")
+        if select.select([self._wire.connection], [], [], 0)[0]:
+            self._wire.take_in()
+
     def _wait(self, others: list[socket.socket]) -> list[socket.socket]:
         return select.select([self._wire.connection, self._asked.read, *others], [], [])[0]
 
@@ -231,7 +240,7 @@ class WorkerSession:
     def _import(self, engine: str) -> None:
         """Start an engine's zygote in the interpreter that this host has for it, and say what that has, or why not.
 
-        Nothing else is done meanwhile: the run asks before anything is timed, and waits.
+        No order is obeyed meanwhile: the run asks before anything is timed, and waits.
         """
         try:
             sweep = sweep_from({"engine": [engine], "engine_python": self._settings.engine_python})
@@ -239,8 +248,11 @@ class WorkerSession:
             python, path = another or sys.executable, None if another is None else [Path.cwd()]
             found = equipment_of(engine, python)
             if engine not in self._zygotes:
-                self._zygotes[engine] = Zygote(python=python, path=path, engine=engine)
-                self._zygotes[engine].start()
+                zygote = self._zygotes[engine] = Zygote(python=python, path=path, engine=engine)
+                zygote.check = self._check
+                zygote.start()
+        except Interrupted:
+            raise
         except HarnessError as error:
             if (failed := self._zygotes.pop(engine, None)) is not None:
                 failed.close()

@@ -1,6 +1,8 @@
 """Agents preload an engine once a run asks for it, from the interpreter that their host has for it."""
 
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from harness.run.launchers.agents.identity import equipment_of
 from harness.run.launchers.agents.meeting import Meeting
 from harness.run.launchers.agents.messages import Equipment
 from harness.run.launchers.agents.remote import Agent
-from tests.run.launchers.agents.conftest import Start, joined, request
+from tests.run.launchers.agents.conftest import Process, Start, comes_true, joined, request
 
 
 def preloaded(agent: Agent, engine: str) -> Equipment | str:
@@ -25,6 +27,22 @@ def test_an_engine_is_preloaded_once_it_is_asked_for_and_forks_what_asks_for_it(
     assert child.wait() == 0
     assert preloaded(agent, engine) == equipment_of(engine, sys.executable)
     assert agent.spawn(request(0)).wait() == 0
+
+
+@pytest.mark.parametrize("end", [Meeting.close, None], ids=["the run is over", "asked to"])
+def test_an_agent_ends_while_it_imports_another_engine(
+    meeting: Meeting, worker: Process, agent: Agent, tmp_path: Path, end: Callable[[Meeting], None] | None
+) -> None:
+    begun = tmp_path / "begun"
+    (tmp_path / "zygote.py").write_text(f"import time\nopen({str(begun)!r}, 'w').close()\ntime.sleep(150)\n")
+    agent.preload("benchmarks.own_engine:Means")
+    assert comes_true(begun.exists)
+    if end is None:
+        worker.send_signal(signal.SIGTERM)
+    else:
+        end(meeting)
+    _, error = worker.communicate(timeout=30)
+    assert (worker.returncode, error) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from harness.run.launchers.agents.identity import own_identity
 from harness.run.launchers.agents.messages import News
 from harness.run.launchers.agents.remote import Agent, RemoteChild
 from harness.run.launchers.agents.wire import LONGEST_BYTES, Wire
-from harness.run.launchers.agents.worker import WorkerSession, WorkerSettings
+from harness.run.launchers.agents.worker import WorkerSession, WorkerSettings, _serve
+from harness.run.process.zygote import ZygoteError
 from tests.run.launchers.agents.conftest import request
 
 LARGE = "x" * 4_000_000
@@ -87,3 +88,19 @@ def test_whether_memory_ran_out_is_what_the_host_says_on_which_the_process_was(
     session._tell_ends()
     assert ended(child, -9)
     assert child.out_of_memory == there
+
+
+def test_an_agent_without_a_place_for_temporary_files_tells_the_run_so(
+    child: RemoteChild, wires: tuple[Wire, Wire], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(**_: object) -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    asked: Any = None
+    monkeypatch.setattr("harness.run.process.scratch.tempfile.TemporaryDirectory", nowhere)
+    with pytest.raises(ZygoteError):
+        _serve(wires[1], WorkerSettings("", 0, ""), asked, lambda _: None)
+    child.agent.wait_for(lambda: False, 10)
+    assert child.agent.gone == (
+        "TMPDIR: no folder for temporary files can be made: No usable temporary directory found"
+    )
