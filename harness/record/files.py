@@ -7,9 +7,11 @@ system gave, and what to do about it.
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +22,11 @@ from pydantic_core import PydanticSerializationError
 
 from harness.errors import StorageError
 from harness.files import descriptor_of, no_folder, read_whole
+from harness.visible import one_line
 
 LOCK_NAME = ".lock"
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+"""What says that a file system has none, as Lustre that is mounted without `flock`."""
 _LARGEST_LOCK = 64
 """Bytes of a lock: it holds a pid."""
 _MOST_LINKS = 40
@@ -278,7 +283,8 @@ class FolderLock:
     """An exclusive lock on a folder, released by the system when its owner dies.
 
     `flock`, not POSIX record locks: those are dropped when *any* descriptor of the file is closed, so
-    asking in the same process whether the run is live would silently unlock it.
+    asking in the same process whether the run is live would silently unlock it. On a file system without locks nobody
+    is kept out, which is said once.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -297,7 +303,7 @@ class FolderLock:
     def _try_once(self) -> bool:
         descriptor = descriptor_of(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)  # it is emptied below
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._flock(descriptor)
             # The last owner unlinks the file before it lets go: a lock on an unlinked file guards nothing.
             mine, there = os.fstat(descriptor), self._path.stat()
             if (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
@@ -315,6 +321,14 @@ class FolderLock:
         self._descriptor = descriptor
         return True
 
+    def _flock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            _tell_of_no_locks(self._path.parent)
+
     def release(self) -> None:
         """Remove the lock and its file; harmless when done twice."""
         if self._descriptor is None:
@@ -323,6 +337,13 @@ class FolderLock:
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
         self._descriptor = None
+
+
+@functools.cache  # once for each folder
+def _tell_of_no_locks(folder: Path) -> None:
+    said = f"the file system of '{folder}' has no locks: see to it that no other process writes there meanwhile"
+    with contextlib.suppress(OSError):
+        print(f"harness: {one_line(said)}", file=sys.stderr, flush=True)
 
 
 def is_locked(folder: Path) -> bool:

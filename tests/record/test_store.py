@@ -1,5 +1,6 @@
 """Writing a run: what was appended stays, and only one process writes."""
 
+import errno
 import json
 import math
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -272,6 +274,35 @@ def test_a_writer_killed_again_and_again_loses_no_line_that_append_returned_from
         assert blocks == list(range(len(blocks)))
         assert promised <= len(blocks) <= promised + 1
         promised = len(blocks)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_a_run_is_made_and_gone_on_with_where_a_file_system_has_no_locks_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    def no_locks(*_: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with RunStore.create(tmp_path, manifest()) as store:
+        store.append(trial(0))
+    with RunStore.open_for_resume(store.path) as resumed:
+        resumed.append(trial(1))
+    assert len(load_run(store.path).trials) == 2
+    assert not (store.path / ".lock").exists()
+    said = "has no locks: see to it that no other process writes there meanwhile"
+    assert capsys.readouterr().err == f"harness: the file system of '{store.path}' {said}\n"
+
+
+def test_a_lock_that_is_refused_for_another_reason_is_told_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> NoReturn:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(StorageError, match=r"^cannot make the run folder .*: Input/output error; check the disk"):
+        RunStore.create(tmp_path, manifest())
 
 
 def test_files_that_a_killed_process_left_half_written_are_removed_when_the_run_is_gone_on_with(tmp_path: Path) -> None:
