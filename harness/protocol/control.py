@@ -54,6 +54,8 @@ class Death(Message):
     """Its exit status, negative for a signal."""
     left: list[str]
     """Names of the processes that trials had left running, and that were ended now."""
+    stays: tuple[str, ...] = ()
+    """Names of those that may not be ended."""
     left_out: int = 0
     """Bytes of what it printed that are not kept (`harness.files.cut_log`)."""
 

@@ -5,7 +5,6 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Container
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -17,17 +16,27 @@ def adopt() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_orphans(but: Container[int]) -> list[str]:
-    """Kill every child of this process, and what they leave in turn, but those in `but`; names of those killed."""
-    named: list[str] = []
+def end_orphans(but: set[int]) -> tuple[list[str], list[str]]:
+    """Kill every child of this process, and what they leave in turn, but those in `but`; names of those killed.
+
+    And of those that may not be, which have become another user's (setuid): they stay, and are in `but` from now on.
+    """
+    ended: list[str] = []
+    stays: list[str] = []
     while pids := [pid for pid in children() if pid not in but]:
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                if (name := _name(pid)) is not None:
-                    named.append(name)
-                os.kill(pid, signal.SIGKILL)
+            name = _name(pid)
+            try:
+                if name is not None:
+                    os.kill(pid, signal.SIGKILL)
+                    ended.append(name)
                 os.waitpid(pid, 0)
-    return named
+            except (ProcessLookupError, ChildProcessError):
+                pass
+            except PermissionError:
+                but.add(pid)
+                stays.append(name or "")
+    return ended, stays
 
 
 def children() -> list[int]:

@@ -40,7 +40,7 @@ class ServingLoop:
         """By trial, since none was alive: the descriptor of what it prints to, as may what it has left running, and how
         many bytes of that are left out."""
         self._own: set[int] = set()
-        """Child processes that are no trials and left by none."""
+        """Child processes that are no trials and left by none, or may not be ended."""
         self.dismissed = False
         """Whether the parent has said that it needs no more trials; else its end is a sudden one."""
         self._wake_read, self._wake_write = os.pipe()
@@ -156,16 +156,17 @@ class ServingLoop:
                 return
             if pid == 0:
                 return
+            self._own.discard(pid)
             number = self._children.pop(pid, None)
             if number is not None:
                 # not while others live, to whom they may belong: who started an orphan is not known any more
-                left = [] if self._children else end_orphans(self._own)
+                left, stays = ([], []) if self._children else end_orphans(self._own)
                 self._cut_logs()
                 _, left_out = self._logs[number]
                 if not self._children:
                     self._close_logs()
                 code = os.waitstatus_to_exitcode(status)
-                self._parent.send(Death(number=number, status=code, left=left, left_out=left_out))
+                self._parent.send(Death(number=number, status=code, left=left, stays=tuple(stays), left_out=left_out))
 
     def _cut_logs(self) -> None:
         self._logs = {number: (log, cut_log(log, left_out)) for number, (log, left_out) in self._logs.items()}

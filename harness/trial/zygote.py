@@ -95,7 +95,7 @@ def leave(parent_pid: int, own_pid: int, server: "ServingLoop | None" = None) ->
     while not dismissed and os.getppid() == parent_pid and time.monotonic() < until:
         time.sleep(0.01)
     if server is None:
-        end_orphans(())
+        end_orphans(set())
     else:
         server.end_trials()
     if os.getppid() != parent_pid:

@@ -3,6 +3,8 @@
 import errno
 import os
 import socket
+import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -11,6 +13,7 @@ import pytest
 
 from harness.protocol.channel import Channel
 from harness.protocol.control import EVENTS, Death, Spawn
+from harness.trial.orphans import _name, children, end_orphans
 from harness.trial.serving import ServingLoop
 from harness.trial.zygote import leave
 from tests.run.process.zygotes import request
@@ -52,3 +55,26 @@ def test_a_fork_of_the_fork_server_that_is_asked_to_leave_ends_alone(tmp_path: P
             os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_may_not_be_ended_stays_and_is_named_once_and_the_others_are_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kill = os.kill
+
+    def refused_once_setuid(pid: int, number: int) -> None:
+        if pid == setuid.pid:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        kill(pid, number)
+
+    but = set(children())
+    setuid, other = subprocess.Popen(["sleep", "60"]), subprocess.Popen(["tail", "-f", os.devnull])
+    while not {"sleep", "tail"} <= {_name(pid) for pid in (setuid.pid, other.pid)}:
+        time.sleep(0.01)  # until each is what it is called
+    monkeypatch.setattr(os, "kill", refused_once_setuid)
+    assert end_orphans(but) == (["tail"], ["sleep"])
+    assert end_orphans(but) == ([], [])
+    monkeypatch.undo()
+    setuid.kill()
+    setuid.wait()
+    other.wait()

@@ -369,9 +369,10 @@ class Zygote:
         who = names.pop() if len(names) == 1 else "a process"
         log = DATA_LOG if logs == {DATA_LOG} else TRIAL_LOG
         if death.left:
-            counts = Counter(death.left).items()
-            named = (name if count == 1 else f"{count} processes '{name}'" for name, count in counts)
-            say_line(f"harness: ended what {who} had left running: {', '.join(named)}", sys.stderr)
+            say_line(f"harness: ended what {who} had left running: {_counted(death.left)}", sys.stderr)
+        if death.stays:
+            stays = f"what this user may not end, so that it stays: {_counted(death.stays)}"
+            say_line(f"harness: {who} has left running {stays}", sys.stderr)
         if death.left_out and (who, log) not in self._told_long:
             self._told_long.add((who, log))
             say_line(f"harness: {who} prints too much: {death.left_out / 2**20:,.1f} MiB of {log}", sys.stderr)
@@ -384,6 +385,12 @@ class Zygote:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
             if not (readable or self._channel.holds_line) or not self.take_in(0.0):
                 return
+
+
+def _counted(processes: Sequence[str]) -> str:
+    """Names of processes, with their number where one is that of several."""
+    counts = Counter(processes).items()
+    return ", ".join(name if count == 1 else f"{count} processes '{name}'" for name, count in counts)
 
 
 def _printing(request: Request) -> tuple[str, str]:

@@ -17,10 +17,11 @@ import pytest
 
 from harness.errors import Interrupted
 from harness.files import LONGEST_LOG
+from harness.protocol.control import Death
 from harness.protocol.messages import Report, Request
 from harness.run.data import preparation
 from harness.run.process.renewal import renew
-from harness.run.process.zygote import RENEWED_AFTER, ForkedChild, Zygote, ZygoteError
+from harness.run.process.zygote import RENEWED_AFTER, TRIAL_LOG, ForkedChild, Zygote, ZygoteError
 from tests.run.process.zygotes import HANGS, WITHOUT_TENSORFLOW, gone, pid_of, request, spawn
 
 LEAVES_A_DAEMON = 101
@@ -128,6 +129,19 @@ def test_of_several_processes_that_were_left_their_number_is_said_and_of_several
     assert "harness: ended what a process had left running: 2 processes 'python" in capfd.readouterr().err
     spawn(zygote, LEAVES_A_DAEMON, model="mlp").wait(10)
     assert "harness: ended what mlp had left running: python" in capfd.readouterr().err
+
+
+def test_what_a_trial_leaves_and_this_user_may_not_end_is_named_as_what_stays(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    zygote = Zygote()
+    zygote._alive_of.add(("mnist_cnn", TRIAL_LOG))
+    zygote._say_of(Death(number=0, status=0, left=["cat"], stays=("sudo", "sudo")))
+    zygote.close()
+    assert capfd.readouterr().err.splitlines() == [
+        "harness: ended what mnist_cnn had left running: cat",
+        "harness: mnist_cnn has left running what this user may not end, so that it stays: 2 processes 'sudo'",
+    ]
 
 
 def test_a_process_that_a_trial_leaves_is_ended_with_a_fork_server_whose_last_words_nobody_reads(
