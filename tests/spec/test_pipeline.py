@@ -107,6 +107,14 @@ def test_a_side_of_a_comparison_is_one_pipeline() -> None:
     assert cell == PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=64, cache="none")
 
 
+def test_a_side_whose_pipeline_is_cut_is_what_is_cut_off_and_not_the_whole() -> None:
+    base = {"work": "pipeline", "model": ["mlp"], "cache": ["none"], "cut": ["source"]}
+    assert [one_cell("a", base, keys)[1].label for keys in ({}, {"cut": "cache"})] == [
+        "input until source b64",
+        "input until decode b64",
+    ]
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

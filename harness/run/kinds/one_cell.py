@@ -92,8 +92,16 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):
                 raise UsageError(f"{item.combination}: {item.reason}")
-    [cell] = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    return sweep, cell
+        return sweep, _only(sweep, [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base])
+
+
+def _only(sweep: Sweep, cells: Sequence[Cell]) -> Cell:
+    """The one of `cells` that is meant: where a cut is asked for, the one that is cut and not the whole beside it."""
+    meant = [cell for cell in cells if cell.get("cut")] if sweep.asked("cut") else cells
+    if len(meant) != 1:
+        labels = ", ".join(cell.label for cell in meant)
+        raise UsageError(f"that is {len(meant)} cells ({labels}), expected one")
+    return meant[0]
 
 
 @contextlib.contextmanager

@@ -65,6 +65,11 @@ def test_environment_variables_are_told_from_keys() -> None:
         ({}, ["env.=1"], "--a: given 'env.', expected env.NAME=VALUE"),
         ({}, ["env.A B=1"], "--a: given 'env.A B', expected env.NAME=VALUE"),
         ({}, ["replicas=2"], "side a: no combination is left to run (none × 2 replicas"),
+        (
+            {"work": "collective", "replicas": [2], "size": [4096]},
+            ["model=mnist_cnn"],
+            "side a: that is 2 cells (all_reduce 4 KiB mirrored ×2, all_reduce gradients of mnist_cnn mirrored ×2), ",
+        ),
         (MIRRORED, ["num_packs=2"], "side a: mirrored with auto, num_packs=2: auto takes no num_packs"),
         ({}, ["trials=9"], "--a: trials: both sides have one trial a block; for the most blocks give --max-blocks"),
         ({}, ["half-width=0.1"], "--a: half_width: a comparison has looks instead of stages"),
