@@ -310,13 +310,14 @@ def compare(
     from harness.analysis.comparison.asked import ComparisonAsked
     from harness.analysis.estimates.verdict import correction_of
     from harness.report.notebook import ComparisonResult
+    from harness.run.request import names_for
 
     how = correction_of("correction", correction)
     nothing = "compare: expected a second run, or along=AXIS to compare the cells of one run"
     if b is not None and along is not None:
         raise UsageError(nothing)
     margins = _share("delta", delta), _share("epsilon", epsilon)
-    asked = ComparisonAsked(along, base, *margins, how, across_machines, names=("a", "b"))
+    asked = ComparisonAsked(along, base, *margins, how, across_machines, names=("a", "b"), names_for=names_for)
     other = None if b is None else read(b, results)
     return ComparisonResult(asked.comparison(read(a, results), other, Path(results), nothing))
 

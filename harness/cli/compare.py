@@ -47,6 +47,7 @@ def _asked(given: dict[str, Any]) -> "ComparisonAsked":
     from harness.analysis.comparison import parse_share
     from harness.analysis.comparison.asked import ComparisonAsked
     from harness.analysis.estimates.verdict import correction_of
+    from harness.run.request import names_for
 
     correction = correction_of("--correction", given["correction"])
     if given["run_b"] is not None and given["along"] is not None:
@@ -57,7 +58,8 @@ def _asked(given: dict[str, Any]) -> "ComparisonAsked":
         raise UsageError("--base: is a value of the axis that --along names")
     shares = ((key, given[key]) for key in ("delta", "epsilon"))
     delta, epsilon = (None if text is None else parse_share(f"--{key}", text) for key, text in shares)
-    return ComparisonAsked(given["along"], given["base"], delta, epsilon, correction, given["across_machines"])
+    across = given["across_machines"]
+    return ComparisonAsked(given["along"], given["base"], delta, epsilon, correction, across, names_for=names_for)
 
 
 def _axes() -> "Iterable[str]":

@@ -5,12 +5,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.spec.axes import PROGRAM, TABLE
+from harness.spec.axes import PROGRAM, TABLE, Axes
 from harness.spec.entry import Axis
 from harness.spec.work import Cell
 
 SIZE = "global_batch_size"
 """Follows from other keys."""
+FOLLOWING = frozenset(Axes.model_fields) - TABLE.keys()
+"""Keys of a training's cell that follow from others, and are therefore no axes: SIZE, and the tokens of a model."""
 THREADS = ("intra_op_threads",)
 """What base cases differ in: one device, or one process on the whole machine."""
 

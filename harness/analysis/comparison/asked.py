@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis.comparison.ab import comparison_of_ab
+from harness.analysis.comparison.axis import NamesFor
 from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.comparison.result import Comparison
 from harness.analysis.comparison.runs import compare_along, compare_runs
@@ -26,6 +27,8 @@ class ComparisonAsked:
     names: tuple[str, str] = ("RUN_A", "RUN_B")
     """What errors call the two runs."""
     of_ones_own: str = "give --delta"
+    names_for: NamesFor | None = None
+    """Without it values of an axis are known by the spelling alone that the cells have."""
 
     def comparison(self, a: Run, b: Run | None, results: Path, no_second: str = "") -> Comparison:
         """B against A, or what A alone tells; `results` is where the machine's validation is looked for.
@@ -51,7 +54,15 @@ class ComparisonAsked:
                 a, b, margins, correction=self.correction, across_machines=across, validation=validation
             )
         assert self.along is not None
-        return compare_along(a, self.along, margins, base=self.base, correction=self.correction, validation=validation)
+        return compare_along(
+            a,
+            self.along,
+            margins,
+            base=self.base,
+            correction=self.correction,
+            validation=validation,
+            names_for=self.names_for,
+        )
 
     def _margins(self, validation: ValidationRecord | None, unpaired: bool) -> Margins:
         return choose_margins(

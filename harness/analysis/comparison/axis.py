@@ -1,20 +1,25 @@
 """Cells of one run that differ along one axis only."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
 from harness.spec.axes import NO_STRATEGY, TABLE
-from harness.spec.grouping import SIZE, apart
+from harness.spec.catalogue import Catalogue
+from harness.spec.grouping import FOLLOWING, apart
 from harness.spec.network import NONE
-from harness.spec.sweep import OWN_OF_WORK
+from harness.spec.spelling import SPELT, same
+from harness.spec.sweep import OWN_OF_WORK, Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
 
 CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
 """Keys of a spec that are kinds of a cell's key, with that key."""
 AXIS_NAMES: tuple[str, ...] = (*TABLE, *CELL_KEYS)
+NamesFor = Callable[[Cell, Sweep], Catalogue]
+"""The names that the engine of a sweep's cell knows; UsageError where the engine is not here."""
 
 
 _OF_ENGINES = (
@@ -37,24 +42,30 @@ class Along:
     """Cells at another value whose partner at the base value the run does not have."""
 
 
-def along(manifest: RunManifest, cells: Sequence[Cell], axis: str, base: str | None = None) -> Along:
+def along(
+    manifest: RunManifest,
+    cells: Sequence[Cell],
+    axis: str,
+    base: str | None = None,
+    names_for: NamesFor | None = None,
+) -> Along:
     """The pairs along `axis`; UsageError when it is unknown or when nothing differs along it.
 
-    The global batch follows from other keys and is not compared. `num_packs` and `bytes_per_pack` are the
-    two kinds of `packing`; each compares cells of its own kind.
+    Keys that follow from others are not compared. `num_packs` and `bytes_per_pack` are the two kinds of `packing`; each
+    compares cells of its own kind. What is asked for is found among the cells' values by `names_for`, however spelt.
     """
     axis = axis.replace("-", "_")
     if axis in OWN_OF_WORK:
         raise _other_work(manifest, cells, axis)
     if axis not in AXIS_NAMES:
         raise not_one_of("--along", axis, AXIS_NAMES)
-    values = _values(manifest, cells, axis)
+    values = _values(manifest, cells, axis, names_for)
     if len(values) < 2:
         there = f"has only one value in this run: {values[0]}" if values else "has no value in this run"
         raise UsageError(f"--along: {axis} {there}; expected an axis along which its cells differ")
-    if base is not None and base.lower() not in (value.lower() for value in values):
-        raise not_one_of("--base", base, values)
-    chosen = _base(axis, values, base)
+    chosen = _usual_base(axis, values) if base is None else _there(manifest, cells, axis, base, names_for)
+    if chosen is None:
+        raise not_one_of("--base", base or "", values)
     rests = _rests(cells, axis)
     partners = {rests[cell.cell_id]: cell for cell in cells if value_of(cell, axis) == chosen}
     others = [cell for cell in cells if value_of(cell, axis) not in (chosen, None)]
@@ -93,15 +104,34 @@ def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _values(manifest: RunManifest, cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
+def _values(
+    manifest: RunManifest, cells: Sequence[Cell], axis: str, names_for: NamesFor | None = None
+) -> tuple[str, ...]:
     there = dict.fromkeys(value for cell in cells if (value := value_of(cell, axis)) is not None)
-    asked = [_written(value) or NONE for value in getattr(manifest.sweep, axis, [])]
-    return tuple(dict.fromkeys([*(value for value in asked if value in there), *there]))
+    given = [_written(value) or NONE for value in getattr(manifest.sweep, axis, [])]
+    asked = (_there(manifest, cells, axis, text, names_for) for text in given)
+    return tuple(dict.fromkeys([*(value for value in asked if value is not None), *there]))
 
 
-def _base(axis: str, values: Sequence[str], base: str | None) -> str:
-    if base is not None:
-        return next(value for value in values if value.lower() == base.lower())
+def _there(
+    manifest: RunManifest, cells: Sequence[Cell], axis: str, text: str, names_for: NamesFor | None
+) -> str | None:
+    """The cells' value of the axis that `text` asks for, whatever its spelling; None where no cell has it."""
+    by_value = {value: cell for cell in cells if (value := value_of(cell, axis)) is not None}
+    if text in by_value:
+        return text
+    if (found := next((value for value in by_value if value.lower() == text.lower()), None)) is not None:
+        return found
+    if axis not in SPELT or names_for is None:
+        return None
+    for value, cell in by_value.items():
+        with contextlib.suppress(UsageError):  # an engine that is not here has no other spellings
+            if same(axis, value, text, names_for(cell, manifest.sweep)):
+                return value
+    return None
+
+
+def _usual_base(axis: str, values: Sequence[str]) -> str:
     usual = TABLE[axis].compared_with if axis in TABLE else ""
     return usual if usual and usual in values else values[0]
 
@@ -112,11 +142,11 @@ def _rests(cells: Sequence[Cell], axis: str) -> dict[str, tuple[object, ...]]:
     A loop's name belongs to an engine, and without a strategy the loop is no other way to distribute: between engines
     it is left out there, unless an engine has several such cells.
     """
-    key = CELL_KEYS.get(axis, axis)
-    exact = {cell.cell_id: apart(cell, {key, SIZE}) for cell in cells}
+    few = {CELL_KEYS.get(axis, axis), *FOLLOWING}
+    exact = {cell.cell_id: apart(cell, few) for cell in cells}
     if axis != "engine":
         return exact
-    loose = {cell.cell_id: apart(cell, {key, SIZE, "loop"}) for cell in cells if cell.get("strategy") == NO_STRATEGY}
+    loose = {cell.cell_id: apart(cell, {*few, "loop"}) for cell in cells if cell.get("strategy") == NO_STRATEGY}
     several = Counter((value_of(cell, axis), loose[cell.cell_id]) for cell in cells if cell.cell_id in loose)
     unclear = {rest for (_, rest), count in several.items() if count > 1}
     return exact | {cell_id: ("no loop", *rest) for cell_id, rest in loose.items() if rest not in unclear}

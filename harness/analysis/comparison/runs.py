@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.analysis.comparison import remarks
-from harness.analysis.comparison.axis import along, value_of
+from harness.analysis.comparison.axis import NamesFor, along, value_of
 from harness.analysis.comparison.published import compare_imported
 from harness.analysis.comparison.result import Comparison, Row
 from harness.analysis.comparison.sides import Layouts, SideCell, compared, side_cells, verdicts_of
@@ -96,15 +96,17 @@ def compare_along(
     base: str | None = None,
     correction: Correction = "fdr",
     validation: ValidationRecord | None = None,
+    names_for: NamesFor | None = None,
 ) -> Comparison:
     """Cells of one run that are equal but for `axis`: each (B) against the one at the base value (A).
 
     By the layout of all cells of the run, as the ops of its report are. `base` is a value of the axis; without
-    it the first of the spec, and for cross_device_op TensorFlow's own default. UsageError names the axis or the value.
+    it the first of the spec, and for cross_device_op TensorFlow's own default; of either any spelling is known with
+    `names_for`. UsageError names the axis or the value.
     """
     _expect_comparable(run)
     sides = side_cells(run)
-    chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base)
+    chosen = along(run.manifest, [side.trials.cell for side in sides.values()], axis, base, names_for)
     names = cell_names([side.trials.cell for side in sides.values()], without=chosen.axis)
     labels = [f"{names[a.cell_id]}: {chosen.axis} {chosen.base} → {value_of(b, chosen.axis)}" for a, b in chosen.pairs]
     pairs = [(sides[a.cell_id], sides[b.cell_id]) for a, b in chosen.pairs]

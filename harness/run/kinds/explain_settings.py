@@ -11,14 +11,13 @@ from harness.errors import UsageError
 from harness.record.manifest import SweepPlan
 from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
 from harness.run.kinds import explain
-from harness.run.request import asked_matrix, engine_for
+from harness.run.request import asked_matrix, engine_for, names_for
 from harness.spec.axes import USUAL_STRATEGY
 from harness.spec.cell import trained
 from harness.spec.exclusions import exclusions
 from harness.spec.spelling import same
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
 from harness.spec.work import Cell
-from harness.trial.engines import catalogue_of
 
 ONE = {"strategy": [USUAL_STRATEGY], "replicas": [2], "batch_size": [32]}
 """The cell that is explained where nobody names an axis."""
@@ -80,7 +79,7 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
     excluded = exclusions(asked.exclude)
 
     def fits(cell: Cell) -> bool:
-        names = catalogue_of(engine_for(cell, manifest.sweep))
+        names = names_for(cell, manifest.sweep)
         is_asked = all(any(same(key, _value(cell, key), one, names) for one in asked.asked(key)) for key in axes)
         return is_asked and not any(exclusion.fits(cell, names) for exclusion in excluded)
 

@@ -22,11 +22,10 @@ from harness.run.kinds.ab import AbRun, decide_as_planned, planned_decision
 from harness.run.kinds.decision import settings_for
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress import Progress, Quiet
-from harness.run.request import engine_for
+from harness.run.request import names_for
 from harness.spec.recipe import flag_of, keys_of, settings_of
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import Sweep
-from harness.trial.engines import catalogue_of
 
 MOST_TRIES = 3
 """Levers that get a verdict; one that cannot be measured here leaves its place to the next."""
@@ -41,7 +40,7 @@ def try_levers(
     """
     run = load_run(path)
     sweep = run.manifest.sweep
-    levers = levers_of(explanations_of(run), lambda cell: catalogue_of(engine_for(cell, sweep)))
+    levers = levers_of(explanations_of(run), lambda cell: names_for(cell, sweep))
     if not levers:
         say("nothing to try: no flag is left for what the steps are bound by")
     for lever in levers:

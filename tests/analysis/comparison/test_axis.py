@@ -9,7 +9,10 @@ from harness.analysis.comparison import compare_along
 from harness.analysis.estimates.verdict import Margins
 from harness.errors import UsageError
 from harness.record.manifest import PlanRecord
+from harness.run.request import names_for
+from harness.spec.catalogue import Catalogue
 from harness.spec.sweep import OWN_OF_WORK, Sweep
+from harness.spec.work import Cell
 from tests.comparisons import sweep_run
 from tests.networks import as_the_ring_costs, on
 from tests.synthetic import make_cell, true_step_time
@@ -81,6 +84,44 @@ def test_along_replicas_and_batch_size_the_global_batch_follows() -> None:
     rows = compare_along(run, "batch_size", MARGINS).rows
     assert [(row.a.cell.batch_size, row.b.cell.batch_size) for row in rows] == [(32, 64), (32, 64)]
     assert rows[1].b.cell.global_batch_size == 128
+
+
+def test_along_models_their_tokens_follow_and_units_that_differ_are_refused() -> None:
+    of_text = [make_cell(model=f"gpt(tokens={tokens})", data="text", tokens=tokens) for tokens in (64, 128)]
+    [row] = compare_along(sweep_run("run-a", of_text), "model", MARGINS).rows
+    assert row.name == "none ×1 b32: model gpt(tokens=64) → gpt(tokens=128)"
+    unlike = [of_text[0], make_cell(data="text")]
+    with pytest.raises(UsageError, match="one is counted in examples/s and another in tokens/s, which do not compare"):
+        compare_along(sweep_run("run-a", unlike), "model", MARGINS)
+
+
+@pytest.mark.parametrize(
+    ("axis", "asked", "cells_have"),
+    [
+        ("optimizer", "adamw(clipnorm=1)", "adamw(clipnorm=1.0)"),
+        ("model", "transformer(width=32, layers=3)", "transformer(layers=3,width=32)"),
+        ("data", "my:rows(rate=2, least=1)", "my:rows(least=1,rate=2)"),
+    ],
+)
+def test_the_first_value_that_was_asked_for_is_the_base_and_it_is_found_by_the_users_own_spelling(
+    axis: str, asked: str, cells_have: str
+) -> None:
+    cells = [make_cell(**{axis: value}) for value in ("adam", cells_have)]
+    run = sweep_run("run-a", cells, manifest={"sweep": Sweep(**{axis: [asked, "adam"]})})
+    for base in (None, asked):
+        comparison = compare_along(run, axis, MARGINS, base=base, names_for=names_for)
+        assert (comparison.title_a, comparison.title_b) == (f"{axis}={cells_have}", f"{axis}=adam")
+    with pytest.raises(UsageError, match=r"--base: .* is not one of"):
+        compare_along(run, axis, MARGINS, base=f"{asked[:-1]},seed=3)", names_for=names_for)
+
+
+def test_a_spelling_of_an_engine_that_is_not_here_is_that_of_its_cells() -> None:
+    def nowhere(_cell: Cell, _sweep: Sweep) -> Catalogue:
+        raise UsageError("engine: 'my:engine': cannot import 'my'")
+
+    cells = [make_cell(optimizer=value) for value in ("adam", "adamw(clipnorm=1.0)")]
+    run = sweep_run("run-a", cells, manifest={"sweep": Sweep(optimizer=["adamw(clipnorm=1)", "adam"])})
+    assert compare_along(run, "optimizer", MARGINS, names_for=nowhere).title_a == "optimizer=adam"
 
 
 def test_packs_and_switches_are_axes_too_and_cells_without_a_partner_are_listed() -> None:
