@@ -101,6 +101,14 @@ def test_the_cells_of_one_run_are_compared_along_an_axis(harness: Harness, resul
     assert row["name"].endswith("nccl → auto")
 
 
+def test_a_base_is_known_by_the_spelling_that_the_user_gave_it(harness: Harness, results: Path) -> None:
+    cells = [make_cell(optimizer=name) for name in ("adam", "adamw(clipnorm=1.0)")]
+    stored(sweep_run("spelt", cells), results)
+    _, out, error = harness("compare", "spelt", "--along", "optimizer", "--base", "adamw(clipnorm=1)", "--json")
+    [row] = json.loads(out)["rows"]
+    assert (row["name"], error) == ("none ×1 b32: optimizer adamw(clipnorm=1.0) → adam", "")
+
+
 def test_the_noise_floor_of_this_machine_becomes_delta_and_is_cited(harness: Harness, results: Path) -> None:
     _, before, _ = harness("compare", "a", "same")
     assert "python -m harness validate" in " ".join(before.split())
