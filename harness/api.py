@@ -97,6 +97,18 @@ def load_collectives(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame
 
 
 @checked
+def load_pipelines(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
+    """The input pipelines of one run of `work="pipeline"` or of several: what each gives with its 95 % interval, what
+    its model takes and whether input is the limit; one row a pipeline, and one a stage that it is cut off behind.
+
+    Arguments and errors are those of `load`; UsageError, too, for a run without pipelines.
+    """
+    from harness.report.tables.frames import pipeline_frame
+
+    return pipeline_frame(_read(runs, results))
+
+
+@checked
 def load_limits(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """How far the cells of one run or of several are from what their machine can do at most; one row a cell whose
     operations were counted, of a run of `ab` one a side.

@@ -19,6 +19,7 @@ InputLimit = Literal["later", "now", "undecided", "cannot_know", "not_judged"]
 class FedBy:
     """A pipeline that was measured, beside the model that it feeds."""
 
+    cell: PipelineCell
     summary: CellSummary
     rate: Interval
     """What it gives, in the unit of the cell's work."""
@@ -55,8 +56,7 @@ def fed_models(work: WorkloadSummary) -> tuple[FedModel, ...]:
     for taker in work.cells:
         cell, taken = taker.trials.cell, taker.measured
         if isinstance(cell, AppetiteCell) and taken is not None:
-            own = [one for one in work.cells if _feeds(one, cell)]
-            inputs = [fed for one in own if (fed := _fed_by(one, taken, work.judged)) is not None]
+            inputs = [fed for one in work.cells if (fed := _fed_by(one, cell, taken, work.judged)) is not None]
             if inputs:
                 ordered = tuple(sorted(inputs, key=lambda one: -one.rate.value))
                 found.append(FedModel(cell, taken.throughput, ordered))
@@ -74,6 +74,8 @@ class Stage:
 
     pipeline: CellSummary
     """All of it."""
+    summary: CellSummary
+    """What was measured: the pipeline, or what is cut off of it."""
     cut: Cut
     """Empty is all of it."""
     rate: Interval
@@ -92,7 +94,7 @@ def stages_of(work: WorkloadSummary) -> tuple[Stage, ...]:
             own = [(cut.cut, cuts[cut]) for cut in wanted if cut in cuts]
             parts = [*own, ("", whole)] if own else []
             found += [
-                Stage(whole, cut, one.measured.throughput, one.measured.cpu_seconds_each)
+                Stage(whole, one, cut, one.measured.throughput, one.measured.cpu_seconds_each)
                 for cut, one in parts
                 if one.measured is not None
             ]
@@ -104,18 +106,14 @@ def of_pipelines(work: WorkloadSummary) -> bool:
     return any(isinstance(cell.trials.cell, PipelineCell) for cell in work.cells)
 
 
-def _feeds(one: CellSummary, model: AppetiteCell) -> bool:
+def _fed_by(one: CellSummary, model: AppetiteCell, taken: Measured, judged: bool) -> FedBy | None:
     cell = one.trials.cell
-    return isinstance(cell, PipelineCell) and cell.competes and cell.appetite == model
-
-
-def _fed_by(one: CellSummary, taken: Measured, judged: bool) -> FedBy | None:
-    if one.measured is None:
+    if one.measured is None or not isinstance(cell, PipelineCell) or not cell.competes or cell.appetite != model:
         return None
     headroom = compare(one.measured.sample, taken.sample).interval()
     each = one.measured.cpu_seconds_each
     processors = None if each is None else each * taken.throughput.value
-    return FedBy(one, one.measured.throughput, headroom, processors, _limit(headroom) if judged else "not_judged")
+    return FedBy(cell, one, one.measured.throughput, headroom, processors, _limit(headroom) if judged else "not_judged")
 
 
 def _limit(headroom: Interval) -> InputLimit:

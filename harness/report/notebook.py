@@ -26,6 +26,7 @@ from harness.report.tables.cells import cell_frame
 from harness.report.tables.collectives import bus_words, collective_tables, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
+from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table
 from harness.report.tables.table import Table
 from harness.report.words.answer import answer_lines
@@ -78,9 +79,9 @@ class SweepResult:
         trained = [work for work in summary.workloads if not of_collectives(work)]
         rankings = [ranking_table(work, summary.noise, rates=rates) for work in trained]
         tables = (*collective_tables(summary), latency_table(summary), *rankings)
-        differing = map(engines_table, summary.workloads)
+        beside = (make(work) for work in summary.workloads for make in (stages_table, engines_table))
         said = (*self.answer, *filter(None, [bus_words(self.run, summary)]))
-        return "".join((*_paragraphs(said), *map(_html, tables), *map(_noted, differing)))
+        return "".join((*_paragraphs(said), *map(_html, tables), *map(_noted, beside)))
 
 
 @dataclass(frozen=True)

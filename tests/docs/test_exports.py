@@ -15,6 +15,7 @@ from harness.report.tables.columns import (
     COLLECTIVE_COLUMNS,
     COMPARISON_COLUMNS,
     PART_COLUMNS,
+    PIPELINE_COLUMNS,
     RATE_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_COLUMNS,
@@ -43,6 +44,7 @@ TABLES = {
     "Comparisons": COMPARISON_COLUMNS,
     "Parts of a step": PART_COLUMNS,
     "Collectives": COLLECTIVE_COLUMNS,
+    "Input pipelines": PIPELINE_COLUMNS,
     "Limits": RATE_COLUMNS,
     "Runs": RUN_COLUMNS,
 }

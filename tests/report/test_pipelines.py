@@ -1,23 +1,33 @@
 """Input pipelines beside what their models take: on the terminal, on the page, in tables and exports."""
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.analysis import RunSummary, summarise
 from harness.analysis.pipelines import fed_models, stages_of
+from harness.errors import UsageError
 from harness.record import Run
 from harness.record.trial import Executed
+from harness.report.export import exporters
 from harness.report.figures import pipelines_figure
+from harness.report.kinds import presentation_of
+from harness.report.notebook import SweepResult
 from harness.report.page.report import render
-from harness.report.tables.pipelines import stages_table
+from harness.report.tables.columns import PIPELINE_COLUMNS
+from harness.report.tables.frames import pipeline_frame
+from harness.report.tables.pipelines import pipeline_rows, stages_table
 from harness.report.tables.sweep import ranking_table
 from harness.report.terminal.run import run_text
 from harness.report.words.brief import brief_lines
 from harness.report.words.pipelines import lines_of
 from harness.spec.pipeline import AppetiteCell
-from tests.report.pipelines import CPU_S, EQUAL, FAST, RATES, SLOW, run_at, unproved
+from tests.report.pipelines import CPU_S, DECODED, EQUAL, FAST, RATES, SLOW, run_at, unproved
+from tests.report.quantities import run_of
+from tests.synthetic import make_cell
 
 
 @pytest.fixture(scope="module")
@@ -166,5 +176,66 @@ def test_the_figure_has_a_dot_for_each_input_and_the_csv_its_figures(summary: Ru
     picture = pipelines_figure(fed_models(summary.workloads[0]), "inputs")
     assert picture is not None
     assert [row["input_is_the_limit"] for row in picture.data] == ["no", "undecided", "yes"]
-    assert [row["model"] for row in picture.data] == ["mnist_cnn at batch 64"] * 3
+    assert [row["feeds"] for row in picture.data] == ["mnist_cnn at batch 64"] * 3
     assert pipelines_figure((), "none") is None
+
+
+def test_for_other_tools_a_row_has_what_the_figure_says_and_one_a_stage_what_is_cut_off(
+    run: Run, summary: RunSummary
+) -> None:
+    found = [row for row in pipeline_rows(run) if row["up_to"] is None]
+    assert {row["cell"]: row["input_is_the_limit"] for row in found} == {
+        "input b64": "no",
+        "input b64 cache none": "yes",
+        "input b64 cache none parallel_calls 1": "undecided",
+    }
+    assert {(row["feeds"], row["unit"], row["status"]) for row in found} == {
+        ("mnist_cnn at batch 64", "examples/s", "ok")
+    }
+    slow = next(row for row in found if row["cell"] == "input b64 cache none")
+    assert slow["input_over_model"] == pytest.approx(slow["input_per_s"] / slow["model_takes_per_s"], rel=0.01)
+    assert slow["input_over_model_low"] < slow["input_over_model"] < slow["input_over_model_high"] < 1
+    assert slow["processors_to_feed_it"] == pytest.approx(CPU_S * slow["model_takes_per_s"])
+    picture = pipelines_figure(fed_models(summary.workloads[0]), "inputs")
+    assert picture is not None
+    assert {row["cell_id"]: row for row in picture.data} == {row["cell_id"]: row for row in found}
+    of_stages = [row for row in pipeline_rows(run) if row["up_to"] is not None]
+    assert [(row["cell"], row["up_to"], row["cell_id"]) for row in of_stages] == [
+        (name, "decode", DECODED.cell_id) for name in ("input b64", "input b64 cache none")
+    ]
+    assert {row["input_over_model"] for row in of_stages} == {None}
+    assert all(600 * 0.9 < row["input_per_s"] < 600 * 1.1 for row in of_stages)
+
+
+def test_csv_json_and_frames_have_the_same_rows(run: Run) -> None:
+    rows = pipeline_rows(run)
+    columns = [column.name for column in PIPELINE_COLUMNS]
+    assert [["run_id", *row] for row in rows] == [columns] * len(rows)
+    frame = pipeline_frame([run])
+    assert list(frame) == columns
+    assert frame["input_is_the_limit"].dropna().tolist() == ["no", "yes", "undecided"]
+    own = presentation_of(run.manifest).exporters()
+    assert json.loads(own["json"].export(run, None) or "")["pipelines"] == rows
+    assert (own["pipelines"].export(run, None) or "").splitlines()[0].split(",") == columns[1:]
+
+
+def test_an_input_beside_which_no_model_was_measured_has_a_row_of_its_own(run: Run) -> None:
+    others = replace(run, trials=[trial for trial in run.trials if not isinstance(trial.cell, AppetiteCell)])
+    found = [row for row in pipeline_rows(others) if row["up_to"] is None]
+    assert [row["model_takes_per_s"] for row in found] == [None] * 3
+    assert None not in [row["input_per_s"] for row in found]
+
+
+def test_a_run_without_pipelines_has_no_such_rows(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no pipelines; measure some with sweep --work pipeline"):
+        pipeline_rows(run_of([make_cell()], tmp_path))
+
+
+def test_markdown_and_a_notebook_have_the_stages_below_the_ranking(run: Run) -> None:
+    markdown = exporters()["markdown"].export(run, None) or ""
+    notebook = SweepResult(run)._repr_html_()
+    for text in (markdown, notebook):
+        assert (
+            text.index("input is the limit") < text.index("By stage") < text.index("Each row is the pipeline cut off")
+        )
+        assert text.count("all of it") == 2

@@ -69,7 +69,7 @@ DIGESTS = {
     "csv": "9f8c77f25a7e3e4a",
     "github-action-bigger": "3b963a11a2f9b023",
     "github-action-smaller": "48fd2553d14d6cb8",
-    "json": "5476cd5cce80cdb5",
+    "json": "f5901b95555fbd84",
     "junit": "cfd31d24b48ada12",
     "markdown": "2110af5ce71bc2a6",
     "pytest-benchmark": "42e0169faf1460c6",

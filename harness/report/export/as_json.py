@@ -1,4 +1,4 @@
-"""JSON: the manifest, every trial, every cell's estimates, collectives, limits and the answers in one document."""
+"""JSON: the manifest, all trials, cells' estimates, collectives, pipelines, limits and the answers in one document."""
 
 import json
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from harness.report.export.base import Exporter, deliver
 from harness.report.export.rows import answer_row, cell_rows
 from harness.report.limits import known_rates, rate_rows
 from harness.report.tables.collectives import rows_of_collectives
+from harness.report.tables.pipelines import rows_of_pipelines
 from harness.report.values import plain
 from harness.visible import json_without_commands
 
@@ -17,7 +18,7 @@ from harness.visible import json_without_commands
 @dataclass(frozen=True)
 class _Json:
     name: str = "json"
-    summary: str = "one document: manifest, trials with every window, estimates, collectives, limits, answers"
+    summary: str = "one document: manifest, trials with all windows, estimates, collectives, pipelines, limits, answers"
     suffix: str = ".json"
 
     def export(self, run: Run, target: Path | None) -> str | None:
@@ -28,6 +29,7 @@ class _Json:
             "answers": [answer_row(work) for work in summary.workloads],
             "cells": cell_rows(summary),
             "collectives": [plain(row) for row in rows_of_collectives(run, summary)],
+            "pipelines": [plain(row) for row in rows_of_pipelines(summary)],
             "limits": [plain(row) for row in rate_rows(known_rates(run, summary))],
             "trials": [plain(trial.model_dump(mode="json")) for trial in run.trials],
         }

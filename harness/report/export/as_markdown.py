@@ -15,6 +15,7 @@ from harness.report.export.base import Exporter, deliver
 from harness.report.limits import known_rates
 from harness.report.tables.collectives import known_collectives, latency_table
 from harness.report.tables.engines import engines_table
+from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
 from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
@@ -74,6 +75,7 @@ def _tables(
     for work in summary.workloads:
         if not of_collectives(work):
             yield from _titled(ranking_table(work, summary.noise, rates=rates), rows)
+        yield from _titled(of(work, stages_table(work)), rows, has_rest="pipelines")
         yield from _titled(of(work, unproved_table(work)), rows)
         yield from _titled(of(work, engines_table(work)), rows)
     for work in summary.workloads:

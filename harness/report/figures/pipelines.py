@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from harness.analysis.pipelines import FedBy, FedModel
-from harness.report.export.rows import ExportRow, interval_row
+from harness.report.export.rows import ExportRow
 from harness.report.figures.artists import Figure
 from harness.report.figures.layout import row_axes, whiskers, x_axis
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
-from harness.report.words.pipelines import LIMITS, name_of
+from harness.report.tables.pipelines import pipeline_row
 from harness.report.words.text import significant
 from harness.visible import plural
 
@@ -54,16 +54,4 @@ def _plot(drawn: Sequence[tuple[FedModel, FedBy]]) -> Figure:
 
 
 def _rows(every: Sequence[tuple[FedModel, FedBy]]) -> list[ExportRow]:
-    return [
-        {
-            "cell_id": fed.summary.cell_id,
-            "cell": fed.summary.label,
-            "model": name_of(model),
-            **interval_row("input_per_s", fed.rate),
-            **interval_row("model_takes_per_s", model.appetite),
-            **interval_row("input_over_model", fed.headroom),
-            "processors_to_feed_it": fed.processors,
-            "input_is_the_limit": LIMITS.get(fed.limit),
-        }
-        for model, fed in every
-    ]
+    return [pipeline_row(fed.summary, fed.cell, model, fed) for model, fed in every]

@@ -72,23 +72,29 @@ class _Sweep(Presentation):
         return self.exporters()["json"].export(replace(run, results=results), None) or ""
 
     def exporters(self) -> "Mapping[str, Exporter]":
-        """Beside those of every kind, what `--work collective` and `doctor --limits` tell."""
+        """Beside those of every kind, what `--work collective`, `--work pipeline` and `doctor --limits` tell."""
         from harness.report.export.as_tables import CsvTable
         from harness.report.export.rows import to_csv
         from harness.report.limits import limit_rows, results_of
         from harness.report.tables.collectives import collective_rows
+        from harness.report.tables.pipelines import pipeline_rows
 
         collectives = CsvTable(
             "collectives",
             "CSV, one row a collective of a size, of a run of --work collective",
             lambda run: to_csv(collective_rows(run)),
         )
+        pipelines = CsvTable(
+            "pipelines",
+            "CSV, one row an input pipeline beside what its model takes, and one a stage, of a run of --work pipeline",
+            lambda run: to_csv(pipeline_rows(run)),
+        )
         limits = CsvTable(
             "limits",
             "CSV, one row a cell: FLOP/s, arithmetic intensity, and the limits that doctor --limits measured",
             lambda run: to_csv(limit_rows(run, results_of(run))),
         )
-        return {**super().exporters(), collectives.name: collectives, limits.name: limits}
+        return {**super().exporters(), **{own.name: own for own in (collectives, pipelines, limits)}}
 
 
 KIND = _Sweep()

@@ -337,6 +337,23 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
     Column("busbw_limit_bytes_per_s", "number", "bytes/s", "what the network, memory, TCP or a GPU's copies can carry"),
 )
 """One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
+PIPELINE_COLUMNS: tuple[Column, ...] = (
+    Column("run_id", "category", "", "the run"),
+    Column("cell_id", "category", "", "identity of the cell"),
+    Column("cell", "category", "", "the pipeline's short name, also of a row that is a part of it"),
+    Column("up_to", "category", "", "the stage that it is cut off behind; empty is all of it"),
+    Column("feeds", "category", "", "the model, and its batch"),
+    Column("status", "category", "", "ok, unproved, or why there is no rate"),
+    Column("unit", "category", "", "of rates, such as examples/s"),
+    *_interval("input_per_s", "1/s", "what it gives by itself", which=_OWN),
+    Column("cpu_seconds_each", "number", "s", "processor time of one, of all stages up to there"),
+    *_interval("model_takes_per_s", "1/s", "the model's own rate on batches that wait on its device", which=_OWN),
+    *_interval("input_over_model", "×", "what it gives ÷ what the model takes; below 1 input is the limit"),
+    Column("input_is_the_limit", "category", "", "yes, no or undecided; empty before the sweep is finished"),
+    Column("processors_to_feed_it", "number", "", "those that it uses at the model's rate"),
+)
+"""One row a pipeline, and one a stage that it is cut off behind: `export --format pipelines`, and
+`harness.load_pipelines`."""
 RATE_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
     Column("side", "category", "", "a or b of a run of ab"),

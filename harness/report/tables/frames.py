@@ -19,6 +19,7 @@ from harness.report.tables.columns import (
     COLLECTIVE_COLUMNS,
     COMPARISON_COLUMNS,
     PART_COLUMNS,
+    PIPELINE_COLUMNS,
     RUN_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
@@ -27,6 +28,7 @@ from harness.report.tables.columns import (
     ColumnKind,
 )
 from harness.report.tables.explain import part_rows
+from harness.report.tables.pipelines import pipeline_rows
 from harness.report.tables.quantities import columns_for
 from harness.visible import printable
 
@@ -93,6 +95,11 @@ def collective_frame(runs: Sequence[Run], results: Path) -> "pd.DataFrame":
     """One row a collective of a size, with the limits of its machine that are in `results`. UsageError on a run without
     collectives."""
     return run_frame(COLLECTIVE_COLUMNS, ((run, collective_rows(run, results)) for run in runs))
+
+
+def pipeline_frame(runs: Sequence[Run]) -> "pd.DataFrame":
+    """One row a pipeline, and one a stage that it is cut off behind. UsageError on a run without pipelines."""
+    return run_frame(PIPELINE_COLUMNS, ((run, pipeline_rows(run)) for run in runs))
 
 
 def run_frame(columns: Sequence[Column], rows_of: Iterable[tuple[Run, list[ExportRow]]]) -> "pd.DataFrame":

@@ -1,9 +1,16 @@
-"""Input pipelines stage by stage: what comes out behind each, and what has been spent by then."""
+"""Input pipelines beside what their models take, and stage by stage: what comes out behind each, and what it takes."""
 
-from harness.analysis import WorkloadSummary
-from harness.analysis.pipelines import Stage, stages_of
+from collections.abc import Iterator
+
+from harness.analysis import CellSummary, RunSummary, WorkloadSummary, summarise
+from harness.analysis.pipelines import FedBy, FedModel, Stage, by_cell, fed_models, stages_of
+from harness.errors import UsageError
+from harness.record.reading import Run
+from harness.report.export.rows import ExportRow, interval_row
 from harness.report.tables.table import Head, Table
+from harness.report.words.pipelines import LIMITS, name_of
 from harness.report.words.text import NOTHING, OWN_INTERVAL, bounds, seconds, significant
+from harness.spec.pipeline import PipelineCell
 from harness.visible import printable
 
 NOTE = (
@@ -31,3 +38,53 @@ def _row(stage: Stage) -> tuple[str, ...]:
     each = NOTHING if stage.cpu_seconds_each is None else seconds(stage.cpu_seconds_each)
     rate = significant(stage.rate.value)
     return stage.pipeline.label, stage.cut or "all of it", rate, bounds(stage.rate), each
+
+
+def pipeline_rows(run: Run) -> list[ExportRow]:
+    """A row a pipeline, as `PIPELINE_COLUMNS` have them, and one a stage that it was also measured cut off behind.
+    UsageError on a run without pipelines."""
+    rows = rows_of_pipelines(summarise(run.manifest, run.trials, run.rank_unproved))
+    if not rows:
+        raise UsageError(f"RUN: '{run.manifest.run_id}' has no pipelines; measure some with sweep --work pipeline")
+    return rows
+
+
+def rows_of_pipelines(summary: RunSummary) -> list[ExportRow]:
+    """The same of the run's summary; none of a run without pipelines."""
+    return [row for work in summary.workloads for row in _work_rows(work)]
+
+
+def _work_rows(work: WorkloadSummary) -> Iterator[ExportRow]:
+    fed, stages = by_cell(fed_models(work)), stages_of(work)
+    for whole in work.cells:
+        cell = whole.trials.cell
+        if isinstance(cell, PipelineCell) and cell.competes:
+            yield pipeline_row(whole, cell, *fed.get(whole.cell_id, (None, None)))
+            cut_off = (stage for stage in stages if stage.cut and stage.pipeline is whole)
+            yield from (pipeline_row(whole, cell, up_to=stage) for stage in cut_off)
+
+
+def pipeline_row(
+    whole: CellSummary,
+    cell: PipelineCell,
+    model: FedModel | None = None,
+    fed: FedBy | None = None,
+    up_to: Stage | None = None,
+) -> ExportRow:
+    """A pipeline beside the model that it feeds, where it was measured what that takes; or what is cut off of it."""
+    one = whole if up_to is None else up_to.summary
+    measured = one.measured
+    return {
+        "cell_id": one.cell_id,
+        "cell": whole.label,
+        "up_to": up_to and up_to.cut,
+        "feeds": name_of(cell.appetite),
+        "status": one.trials.status,
+        "unit": cell.work.quantity.unit,
+        **interval_row("input_per_s", None if measured is None else measured.throughput),
+        "cpu_seconds_each": measured and measured.cpu_seconds_each,
+        **interval_row("model_takes_per_s", None if model is None else model.appetite),
+        **interval_row("input_over_model", None if fed is None else fed.headroom),
+        "input_is_the_limit": fed and LIMITS.get(fed.limit),
+        "processors_to_feed_it": fed and fed.processors,
+    }

@@ -6,6 +6,7 @@ from harness.analysis import Interval, RunSummary, WorkloadSummary
 from harness.analysis.pipelines import FedBy, FedModel, fed_models
 from harness.report.words.caveats import cached_words, is_virtual
 from harness.report.words.text import listed, plus_minus, ratio, sentence, significant
+from harness.spec.pipeline import AppetiteCell
 from harness.visible import plural, printable
 
 IS_LIMIT = "input is the limit"
@@ -44,7 +45,8 @@ def beside_words(model: FedModel) -> str:
     """`mnist_cnn at batch 128 takes 11,000 examples/s …; its input b128 gives 25,000: input is the limit at 2.3× [2.2 –
     2.4] the current rate.`"""
     unit, count = model.cell.work.quantity.unit, len(model.inputs)
-    takes = f"{name_of(model)} takes {significant(model.appetite.value)} {unit} from batches that wait on its device"
+    name, rate = name_of(model.cell), significant(model.appetite.value)
+    takes = f"{name} takes {rate} {unit} from batches that wait on its device"
     if not model.ranked:
         return f"{takes}; of {plural(count, 'input')} none could be proved."
     fed = model.fastest
@@ -55,10 +57,10 @@ def beside_words(model: FedModel) -> str:
     return f"{takes}; {which} gives {significant(fed.rate.value)}: {limit_words(fed)}."
 
 
-def name_of(model: FedModel) -> str:
+def name_of(cell: AppetiteCell) -> str:
     """`mnist_cnn at batch 64`, with the threads where they were chosen."""
-    threads = f" with {plural(model.cell.intra_op_threads, 'thread')}" if model.cell.intra_op_threads else ""
-    return f"{model.cell.model} at batch {model.cell.batch_size}{threads}"
+    threads = f" with {plural(cell.intra_op_threads, 'thread')}" if cell.intra_op_threads else ""
+    return f"{cell.model} at batch {cell.batch_size}{threads}"
 
 
 def limit_words(fed: FedBy) -> str:
@@ -97,14 +99,14 @@ def others_words(model: FedModel) -> str:
 def headline_of(models: tuple[FedModel, ...]) -> str:
     """Of the model whose input leaves it the least room."""
     model = tightest(models)
-    return f"{sentence(limit_words(model.fastest))}: {name_of(model)}, {model.fastest.summary.label}."
+    return f"{sentence(limit_words(model.fastest))}: {name_of(model.cell)}, {model.fastest.summary.label}."
 
 
 def model_figures(models: tuple[FedModel, ...]) -> Iterator[tuple[str, str, str]]:
     """What is set large of the model whose input leaves it the least room: (name, value, certainty)."""
     model = tightest(models)
     fed, unit = model.fastest, model.cell.work.quantity.unit
-    yield f"{unit}, what {name_of(model)} takes", *_value(model.appetite)
+    yield f"{unit}, what {name_of(model.cell)} takes", *_value(model.appetite)
     yield f"{unit}, {fed.summary.label}", *_value(fed.rate)
     yield "input over what the model takes", f"{significant(fed.headroom.value)}×", plus_minus(fed.headroom)
 
