@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harness.cli._options import FOLDER, AsJson, ResultsFolder
-from harness.visible import json_text
+from harness.visible import json_text, plural
 
 VERB = "import"
 HELP = (
@@ -33,10 +33,11 @@ def command(
     from harness.run.kinds.published_table import import_table
 
     path, count = import_table(file, results, name, source)
+    left_out = load_manifest(path).part(ImportedRecord).left_out
     if json_out:
-        left_out = load_manifest(path).part(ImportedRecord).left_out
         answer = {"run_id": path.name, "path": str(path), "figures": count, "left_out": left_out}
         print(json_text(answer), end="")
         return 0
-    print(f"{count} published figures, not measured here: {path}")
+    without = f" ({plural(left_out, 'row')} without a figure in examples/s left out)" if left_out else ""
+    print(f"{plural(count, 'published figure')}, not measured here{without}: {path}")
     return 0

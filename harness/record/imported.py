@@ -87,7 +87,7 @@ class ImportedRecord(RecordModel, Undertaking):
     sha256: str
     figures: Annotated[list[PublishedFigure], Field(min_length=1)]
     left_out: Natural = 0
-    """Rows without a figure, whose `status` says why."""
+    """Rows without a figure in examples/s: their `status` says why, or they are counted in something else."""
 
     @property
     def sources(self) -> list[str]:

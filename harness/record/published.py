@@ -15,7 +15,8 @@ from pydantic import BaseModel, ValidationError, create_model
 from harness.errors import UsageError, nearest
 from harness.record.imported import NEEDED_KEYS, PublishedFigure
 from harness.spec.cell import TrainingCell
-from harness.spec.values import MOST
+from harness.spec.quantity import EXAMPLES
+from harness.spec.values import MOST, QUANTITY
 
 MOST_ROWS = 100_000
 MOST_CHARACTERS = 500
@@ -32,6 +33,8 @@ ALIASES = {
 }
 """Other names of columns: those of published tables, and of `export --format cells`."""
 NEEDED_COLUMNS = (*NEEDED_KEYS, "throughput_examples_per_s")
+_OTHER_RATE = re.compile(rf"-throughput_({QUANTITY})_per_s")
+"""A column of `export --format cells` with rates of work that is counted in something else, passed over."""
 _TEXT = re.compile(r"[^\x00-\x1f\x7f]*")
 EXPECTED = {
     "int_parsing": "a whole number from 1",
@@ -76,7 +79,10 @@ def read_figures(text: str, name: str, source: str | None = None) -> tuple[list[
             if len(figures) >= MOST_ROWS:
                 raise UsageError(f"{where}: more than {MOST_ROWS:,} rows; import the table in parts")
             values = _fields(row, where)
-            if values.pop("status", "ok") != "ok":
+            counted_in_examples = "throughput_examples_per_s" in values or not any(
+                text and _OTHER_RATE.fullmatch(column) for column, text in row.items()
+            )
+            if values.pop("status", "ok") != "ok" or not counted_in_examples:
                 left_out += 1
             else:
                 figures.append(_figure(values, table.reader.line_num, where, source))
@@ -104,11 +110,21 @@ def _columns(header: list[str], name: str) -> list[str]:
         columns.append(column)
     for column in NEEDED_COLUMNS:
         if column not in columns:
-            other = next((alias for alias, known in ALIASES.items() if known == column), None)
-            raise UsageError(f"{name}: row 1: no column {column}" + (f" (or {other})" if other else ""))
+            raise UsageError(f"{name}: row 1: no column {column}{_instead(column, columns)}")
     if "batch_size" in columns and "batch_size_per_replica" in columns:
         raise UsageError(f"{name}: row 1: batch_size_per_replica says what batch_size says already")
     return columns
+
+
+def _instead(missing: str, columns: list[str]) -> str:
+    """What else would do for the column, or why an export of cells has it not."""
+    if missing == "throughput_examples_per_s" and (others := list(filter(None, map(_OTHER_RATE.fullmatch, columns)))):
+        return (
+            f": its rates are in {others[0][1]}/s, and {EXAMPLES.unit} alone are imported, in which --quantity "
+            f"{EXAMPLES.many} measures"
+        )
+    other = next((alias for alias, known in ALIASES.items() if known == missing), None)
+    return f" (or {other})" if other else ""
 
 
 def _fields(row: Mapping[str, Any], where: str) -> dict[str, str]:

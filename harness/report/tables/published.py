@@ -48,7 +48,9 @@ def _said_once(imported: ImportedRecord) -> list[tuple[str, str]]:
 def _words(imported: ImportedRecord) -> list[str]:
     """Sentences on all figures together."""
     said = [f"{name} {value}" for name, value in _said_once(imported) if value != NOTHING]
-    left_out = [f"{plural(imported.left_out, 'row')} of the table had no figure."] if imported.left_out else []
+    left_out = (
+        [f"{plural(imported.left_out, 'row')} of the table had no figure in examples/s."] if imported.left_out else []
+    )
     return [*([f"All of them: {', '.join(said)}."] if said else []), source_words(imported), *left_out]
 
 

@@ -19,10 +19,11 @@ from harness.record import Run, list_runs, load_run, resolve_run
 from harness.record.published import read_figures
 from harness.report.comparison.notes import more_words, notes_of
 from harness.report.comparison.words import row_notes
+from harness.report.export.rows import cell_rows, to_csv
 from harness.run.kinds.published_table import import_table
 from tests.report.export.runs import REFERENCE, reference, results_with_reference
 from tests.run.kinds.published import PUBLISHED
-from tests.synthetic import failed
+from tests.synthetic import failed, make_cell, make_run
 
 HEADER = "strategy,replicas,model,images_per_s"
 RATE = 11_122.3
@@ -110,6 +111,27 @@ def test_what_cells_exports_can_be_imported_and_compared_with_its_own_intervals(
     assert len(compared.rows) == count
     assert {row.verdicts.wall.estimate.method for row in compared.rows if row.verdicts.wall.estimate} == {"Welch t"}
     assert all(row.verdicts.wall.estimate and row.verdicts.wall.estimate.mean == 0 for row in compared.rows)
+
+
+def test_of_an_export_whose_work_is_counted_in_several_units_the_rows_in_examples_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = make_cell(model="gpt", data="text", tokens=64)
+    for name, cells, read in (("mixed", [make_cell(), text], 1), ("tokens", [text], 0)):
+        rows = cell_rows(summarise(*make_run(cells)))
+        (tmp_path / f"{name}.csv").write_text(to_csv(rows), encoding="utf-8")
+        code = cli.run(["import", str(tmp_path / f"{name}.csv"), "--results", str(tmp_path / "results")])
+        assert code == (0 if read else 2)
+    said = capsys.readouterr()
+    assert "1 published figure, not measured here (1 row without a figure in examples/s left out): " in said.out
+    assert said.err.count("\n") == 1
+    assert (
+        "tokens.csv: row 1: no column throughput_examples_per_s: its rates are in tokens/s, and examples/s" in said.err
+    )
+    [listing] = list_runs(tmp_path / "results")
+    imported_run = load_run(listing.path).manifest.imported
+    assert imported_run is not None
+    assert [figure.keys["model"] for figure in imported_run.figures] == ["mnist_cnn"]
 
 
 def test_a_figure_without_an_interval_is_undecided_and_none_is_made_up(tmp_path: Path) -> None:
