@@ -1,7 +1,7 @@
 """Names with parameters, as a key of a spec takes them: `transformer(layers=2,width=64)`, `adamw(clipnorm=1)`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from harness.errors import UsageError, nearest
@@ -35,11 +35,13 @@ def parameters_of(
     text: str,
     defaults: Mapping[str, ParameterValue],
     elsewhere: Mapping[str, str] = MappingProxyType({}),
+    from_zero: Collection[str] = (),
 ) -> Mapping[str, ParameterValue]:
     """The parameters that `text`, a value of `key`, gives, in the order of `defaults` and without those that are at it.
 
     `defaults` has each parameter that the name takes, with its default, and `elsewhere` those that it lacks, with the
-    name that has them. Raises UsageError, one line that names the parameter and what it takes.
+    name that has them; decimal ones `from_zero` may be 0 although their default is not. Raises UsageError, one line
+    that names the parameter and what it takes.
     """
     name = name_of(text)
     if name == text:
@@ -57,7 +59,7 @@ def parameters_of(
         if parameter in given:
             raise UsageError(f"{key}: given {text!r}: '{parameter}' is there twice")
         try:
-            given[parameter] = _number_of(value, defaults[parameter])
+            given[parameter] = _number_of(value, defaults[parameter], parameter in from_zero)
         except UsageError as error:
             raise UsageError(f"{key}: given {text!r}: {parameter}: given {value!r}, {error}") from None
     return MappingProxyType(
@@ -92,7 +94,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         yield parameter, value
 
 
-def _number_of(text: str, default: ParameterValue) -> ParameterValue:
+def _number_of(text: str, default: ParameterValue, from_zero: bool) -> ParameterValue:
     """The number that a parameter with this default is given; UsageError with what is expected of it."""
     if isinstance(default, bool):
         if text.lower() in ("true", "false"):
@@ -105,9 +107,9 @@ def _number_of(text: str, default: ParameterValue) -> ParameterValue:
         raise UsageError(f"expected a whole number from {least} to {MOST}")
     if _DECIMAL.fullmatch(text):
         number = float(text)
-        if (number > 0 or number == default) and number <= MOST:
+        if number <= MOST and (number > 0 or from_zero or default == 0):
             return number
-    raise UsageError(f"expected a number {'from 0' if default == 0 else 'above 0'} to {MOST}")
+    raise UsageError(f"expected a number {'from 0' if from_zero or default == 0 else 'above 0'} to {MOST}")
 
 
 def _own_number_of(text: str) -> ParameterValue:

@@ -26,13 +26,20 @@ _ADAM = {**_ADAPTIVE, "amsgrad": False}
 @dataclass(frozen=True)
 class KerasOptimizer:
     """`kind` is Keras' class, `own` are its own parameters with what it has where they are not given, which are Keras'
-    defaults but for `learning_rate` of those that need another; a 0 is Keras' None."""
+    defaults but for `learning_rate` of those that need another; a default of 0 is Keras' None."""
 
     summary: str
     kind: str
     rate: float = 1e-3
     weight_decay: float = 0.0
     own: Parameters = field(default_factory=dict)
+    above_zero: tuple[str, ...] = ()
+    """Besides the learning rate, those of `own` that Keras does not take at 0."""
+
+    @property
+    def from_zero(self) -> frozenset[str]:
+        """Parameters that may be 0 whatever their default."""
+        return frozenset(self.defaults) - {"learning_rate", *self.above_zero}
 
     @property
     def defaults(self) -> Parameters:
@@ -50,7 +57,7 @@ class KerasOptimizer:
             keys["learning_rate"] = _schedule(keys["learning_rate"], decay_steps, warmup_steps)
         if averaged:
             keys |= {"use_ema": True, "ema_momentum": averaged}
-        of_nothing = dict.fromkeys((*CLIPPING, "weight_decay"))
+        of_nothing = [key for key in (*CLIPPING, "weight_decay") if not self.defaults[key]]
         keys = {key: value or None if key in of_nothing else value for key, value in keys.items()}
         made = getattr(keras.optimizers, self.kind)
         known = inspect.signature(made).parameters  # what an older Keras lacks it does by itself, unless it is given
@@ -80,7 +87,8 @@ KERAS: Mapping[str, KerasOptimizer] = MappingProxyType({
     "adamw": KerasOptimizer("Adam with decoupled weight decay 0.004", "AdamW", weight_decay=0.004, own=_ADAM),
     "lamb": KerasOptimizer("LAMB: Adam, each layer's step scaled by its weights' norm", "Lamb", own=_ADAPTIVE),
     "lion": KerasOptimizer(
-        "Lion: the sign of a momentum; one slot a weight", "Lion", own={"beta_1": 0.9, "beta_2": 0.99}
+        "Lion: the sign of a momentum; one slot a weight", "Lion", own={"beta_1": 0.9, "beta_2": 0.99},
+        above_zero=("beta_1",),
     ),
     "nadam": KerasOptimizer("Adam with Nesterov's momentum", "Nadam", own=_ADAPTIVE),
     "adamax": KerasOptimizer("Adam by the largest gradient", "Adamax", own=_ADAPTIVE),

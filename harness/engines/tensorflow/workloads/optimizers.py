@@ -25,7 +25,7 @@ def _asked(text: str) -> tuple[str, Parameters]:
     of = KERAS[name]
     others = {other: item.own for other, item in KERAS.items() if item.kind == of.kind}
     elsewhere = {parameter: other for other, own in others.items() for parameter in own}
-    given = calls.parameters_of("optimizer", text, of.defaults, elsewhere)
+    given = calls.parameters_of("optimizer", text, of.defaults, elsewhere, of.from_zero)
     if len(clipped := [key for key in CLIPPING if given.get(key)]) > 1:
         raise UsageError(f"optimizer: given {text!r}: {' and '.join(clipped)} together, expected one of them")
     return name, given

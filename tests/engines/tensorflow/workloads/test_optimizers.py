@@ -74,6 +74,18 @@ def test_what_stands_in_parentheses_is_what_keras_is_given(model: Any, text: str
     assert built_text(optimizer_of(model, text)) == built
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_each_takes_0_for_any_decimal_parameter_but_those_that_keras_does_not(model: Any, name: str) -> None:
+    known = KERAS[name]
+    decimals = [key for key, value in known.defaults.items() if isinstance(value, float) and value]
+    refused = {"learning_rate", "beta_1"} if name == "lion" else {"learning_rate"}
+    assert {key for key in decimals if key not in known.from_zero} == refused & {*decimals}
+    for key in known.from_zero & {*decimals}:
+        made = optimizer_of(model, f"{name}({key}=0)")
+        made.build(model.trainable_variables)
+        assert not made.get_config()[key]
+
+
 NOT_GIVEN = {
     *("name", "kwargs", "use_ema", "ema_overwrite_frequency", "loss_scale_factor"),
     *("learning_rate_power", "muon_a", "muon_b", "muon_c", "exclude_layers"),  # below 0, or no numbers
@@ -114,6 +126,8 @@ def test_a_rate_is_warmed_up_from_a_tenth_and_falls_to_a_tenth(
         ("adam( clipnorm = 1 )", "adam(clipnorm=1.0)"),
         ("adam(clipnorm=1,learning_rate=1E-2)", "adam(learning_rate=0.01,clipnorm=1.0)"),
         ("adamw(weight_decay=.0040)", "adamw"),
+        ("adamw(weight_decay=0,beta_1=0)", "adamw(weight_decay=0.0,beta_1=0.0)"),
+        ("momentum(momentum=0)", "momentum(momentum=0.0)"),
         ("adamw(warmup_steps=0,epsilon=1e-7,amsgrad=False)", "adamw"),
         ("adamw(amsgrad=True,epsilon=1e-8)", "adamw(epsilon=1e-08,amsgrad=true)"),
     ],
@@ -128,6 +142,8 @@ def test_equal_parameters_have_one_spelling(text: str, spelt: str) -> None:
         ("adam(rate=1)", "'adam' has no parameter 'rate', expected some of learning_rate=0.001, weight_decay=0.0, "),
         ("sgd(momentum=0.9)", ", warmup_steps=0; 'momentum' has it"),
         ("adam(learning_rate=0)", "learning_rate: given '0', expected a number above 0 to 16777216"),
+        ("lion(beta_1=0)", "beta_1: given '0', expected a number above 0 to 16777216"),
+        ("adam(beta_1=-1)", "beta_1: given '-1', expected a number from 0 to 16777216"),
         ("adam(learning_rate=-1)", "learning_rate: given '-1', expected a number above 0"),
         ("adam(learning_rate=nan)", "learning_rate: given 'nan', expected a number above 0"),
         ("adam(learning_rate=.)", "learning_rate: given '.', expected a number above 0"),
