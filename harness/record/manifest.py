@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 
 from harness.errors import UsageError
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
+from harness.record.engines import named_by_engine
 from harness.record.explain import ExplainPlan
 from harness.record.faults import FaultsPlan
 from harness.record.hosts import together
@@ -16,6 +17,7 @@ from harness.record.kind import RECORDS_NAME, Kind, Undertaking
 from harness.record.model import RecordModel
 from harness.record.trial import Plant
 from harness.spec.catalogue import VIRTUAL_CPU
+from harness.spec.engines import engine_for
 from harness.spec.sweep import Sweep
 from harness.spec.values import MOST
 from harness.spec.work import Cell
@@ -315,7 +317,13 @@ class RunManifest(RecordModel):
     @property
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """Of what measured: the machine, or the hosts elsewhere together (`harness.record.hosts`)."""
-        return together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
+        found = together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
+        return named_by_engine(found, self.engines)
+
+    @property
+    def engines(self) -> frozenset[str]:
+        """What trains its cells."""
+        return frozenset(engine_for(cell, self.sweep) for cell in self.cells)
 
     def device_of(self, cell: Cell) -> DeviceRecord:
         """What the devices of `cell` are."""

@@ -8,9 +8,8 @@ from harness.files import default_data_dir, no_folder
 from harness.protocol.messages import LauncherOptions, Request
 from harness.record.trial import Plant
 from harness.run.launchers import launchers
-from harness.spec.axes import ENGINE
 from harness.spec.catalogue import Catalogue
-from harness.spec.engines import each_engine, lacking, matrix_of
+from harness.spec.engines import each_engine, engine_for, lacking, matrix_of
 from harness.spec.exclusions import must_have_fitted
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
@@ -58,12 +57,6 @@ def _intra_op_threads(cell: Cell, sweep: Sweep) -> int:
     of_run = threads[0] if len(threads) == 1 else 0
     device = names_for(cell, sweep).devices.get(cell.shape.device)
     return int(own or of_run or (1 if device is not None and device.cores is not None else 0))
-
-
-def engine_for(cell: Cell, sweep: Sweep) -> str:
-    """The engine of a cell. A step of a user's own, and a run from when it was a setting, has it in its spec."""
-    own, asked = cell.get("engine"), sweep.asked("engine")
-    return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
 
 
 def names_for(cell: Cell, sweep: Sweep) -> Catalogue:

@@ -24,9 +24,10 @@ from harness.run.kinds.base import Arm, LiveRun
 from harness.run.launchers import launchers, open_launchers
 from harness.run.process.preflight import preflight
 from harness.run.progress import Listener, say_line
-from harness.run.request import data_dir_of, engine_for
+from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
+from harness.spec.engines import engine_for
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import devices_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.spec import calls
-from harness.spec.axes import TABLE
+from harness.spec.axes import ENGINE, TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.collective import COLLECTIVE
 from harness.spec.entry import Registry
@@ -16,6 +16,7 @@ from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
 from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import Sweep
+from harness.spec.work import Cell
 
 DEVICE = "device"
 OF_TRAININGS = tuple(key for key, axis in TABLE.items() if axis.choices and axis.apart)
@@ -28,6 +29,12 @@ def only_engine_of(sweep: Sweep) -> str:
     if len(asked) != 1:
         raise UsageError(f"engine: given {', '.join(asked)}, expected one: only a sweep has several")
     return str(asked[0])
+
+
+def engine_for(cell: Cell, sweep: Sweep) -> str:
+    """The engine of a cell. A step of a user's own, and a run from when it was a setting, has it in its spec."""
+    own, asked = cell.get("engine"), sweep.asked("engine")
+    return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
 
 
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:

@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, TypeVar
 from harness.environment.software import other_versions
 from harness.errors import HarnessError, UsageError
 from harness.protocol.messages import Request, TraceRequest
+from harness.record.engines import TOLD_BY_ENGINE, facts_of_engines, named_by_engine
 from harness.record.own_files import TRACES
 from harness.record.store import RunStore
 from harness.record.trial import Plant
@@ -23,16 +24,15 @@ from harness.run.process.renewal import packages_of, renew
 from harness.run.process.sources import Sources
 from harness.run.process.zygote import Zygote
 from harness.run.progress import Listener, Progress
-from harness.run.request import data_dir_of, engine_for, request_for
+from harness.run.request import data_dir_of, request_for
 from harness.run.turns.live import LiveTrial
+from harness.spec.engines import engine_for
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import DEFAULT, catalogue_of, engine_of
 from harness.visible import plural, printable
 
 _Listener = TypeVar("_Listener", bound=Listener)
-OF_ENGINE = "engine."
-"""What the facts of a run begin with that its engine's own interpreter tells."""
 
 
 @dataclass(frozen=True)
@@ -180,24 +180,17 @@ class LiveRun(ABC, Generic[_Listener]):
 
     def _note_versions(self, by_engine: Mapping[str, Mapping[str, str]]) -> None:
         """Keep what engines beside the project's own tell of their packages; UsageError where those were others at the
-        start.
-
-        Where there are several, each has its own of a package.
-        """
+        start."""
         if not by_engine:
             return
-        manifest, several = self.store.manifest, len(by_engine) > 1
-        found = {
-            f"{OF_ENGINE}{f'{engine}.' if several else ''}{name}": version
-            for engine, versions in by_engine.items()
-            for name, version in versions.items()
-        }
-        then = {name: fact for name, fact in manifest.machine.facts.items() if name.startswith(OF_ENGINE)}
+        manifest, found = self.store.manifest, facts_of_engines(by_engine)
+        facts = named_by_engine(manifest.machine.facts, manifest.engines)
+        then = {name: fact for name, fact in facts.items() if name.startswith(TOLD_BY_ENGINE)}
         if then and then != found:
             changed = (name for name in sorted({*then, *found}) if then.get(name) != found.get(name))
             words = ", ".join(f"{name} {then.get(name)} → {found.get(name)}" for name in changed)
             raise UsageError(f"--resume: the engine's packages are others than at the start ({words}); begin a new run")
-        machine = manifest.machine.model_copy(update={"facts": {**manifest.machine.facts, **found}})
+        machine = manifest.machine.model_copy(update={"facts": {**facts, **found}})
         self.store.update_manifest(manifest.model_copy(update={"machine": machine}))
 
     def arms(self) -> Sequence[Arm]:

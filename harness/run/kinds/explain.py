@@ -33,12 +33,12 @@ from harness.record.trial import PATIENCE, is_given_up, is_hopeless
 from harness.run.kinds.arms import ArmBlocks, must_live_together, start_order
 from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress import Progress, Quiet
-from harness.run.request import engine_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
+from harness.spec.engines import engine_for
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import catalogue_of, engines_that

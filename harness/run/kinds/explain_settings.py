@@ -11,9 +11,10 @@ from harness.errors import UsageError
 from harness.record.manifest import SweepPlan
 from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
 from harness.run.kinds import explain
-from harness.run.request import asked_matrix, engine_for, names_for
+from harness.run.request import asked_matrix, names_for
 from harness.spec.axes import USUAL_STRATEGY
 from harness.spec.cell import trained
+from harness.spec.engines import engine_for
 from harness.spec.exclusions import exclusions
 from harness.spec.spelling import same
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from

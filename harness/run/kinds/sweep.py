@@ -18,11 +18,11 @@ from harness.run.kinds.base import Arm, TrialRun, must_import_in_trials
 from harness.run.kinds.pilot import log_deviation
 from harness.run.process.hosts import note_hosts
 from harness.run.progress import Progress
-from harness.run.request import engine_for
 from harness.run.turns.cards import watch_of
 from harness.run.turns.group import TurnGroup, TurnRules
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import StepCounts
+from harness.spec.engines import engine_for
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import DEFAULT, devices_of

@@ -223,6 +223,18 @@ def test_another_version_of_tensorflow_another_machine_id_and_other_settings_are
     assert "sweep.window" in [change.key for change in changes]
 
 
+def test_an_engines_version_has_not_changed_where_an_earlier_run_called_it_otherwise() -> None:
+    of_torch = [make_cell(), make_cell(engine="torch")]
+    a = sweep_run("run-a", of_torch, facts={"engine.torch": "2.13.0", "engine.python": "3.11.7"})
+    both = {"engine.torch.torch": "2.13.0", "engine.torch.python": "3.12.0", "engine.jax.jax": "0.10.2"}
+    b = sweep_run("run-b", [*of_torch, make_cell(engine="jax")], seed=2, facts=both)
+    changes = compare_runs(a, b, MARGINS).changes
+    assert {str(change) for change in changes if change.key.startswith("engine.")} == {
+        "engine.torch.python: 3.11.7 → 3.12.0",
+        "engine.jax.jax: unknown → 0.10.2",
+    }
+
+
 def test_what_was_a_setting_of_earlier_runs_is_compared_with_its_default_too() -> None:
     a, b = pair_of_runs()
     b = replace(

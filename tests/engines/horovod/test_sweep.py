@@ -63,7 +63,7 @@ def test_the_record_says_what_was_handed_to_horovod_and_what_is_not_in_the_progr
         assert trial.executed.packs == (None if several else 0)
         words = "up to 134217728 bytes" if several else "takes the branch without them"
         assert words in trial.executed.unlike["packs"]
-    assert right.manifest.facts["engine.horovod"]
+    assert right.manifest.facts["engine.horovod.horovod"]
 
 
 def test_a_process_that_waits_for_its_turn_takes_no_core(right: Run) -> None:

@@ -113,7 +113,7 @@ def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
             assert trial.executed.operations["all-reduce"] == trial.executed.packs
             assert sum(trial.executed.pack_bytes) == 4 * 669_706  # every gradient, once
             assert trial.resources.inter_op_threads >= 2 * replicas
-    assert right.manifest.facts["engine.jax"]
+    assert right.manifest.facts["engine.jax.jax"]
 
 
 def test_programs_of_one_cell_have_one_fingerprint_and_those_of_others_another(right: Run) -> None:
@@ -234,12 +234,12 @@ def test_batch_normalisation_is_proved_as_each_way_has_it_and_the_record_says_ho
 def test_a_run_is_not_gone_on_with_by_another_jax(right: Run, tmp_path: Path) -> None:
     copy = tmp_path / right.path.name
     shutil.copytree(right.path, copy)
-    there = right.manifest.facts["engine.jax"]
-    manifest = (copy / "run.json").read_text().replace(f'"engine.jax": "{there}"', '"engine.jax": "0.8.0"')
+    there = right.manifest.facts["engine.jax.jax"]
+    manifest = (copy / "run.json").read_text().replace(f'"engine.jax.jax": "{there}"', '"engine.jax.jax": "0.8.0"')
     (copy / "run.json").write_text(manifest.replace('"status": "finished"', '"status": "interrupted"'))
     lines = (copy / "trials.jsonl").read_text().splitlines(keepends=True)
     (copy / "trials.jsonl").write_text("".join(lines[:-1]))
     done = run("sweep", "--resume", str(copy), folder=tmp_path, others=True)
     assert done.returncode == 2
-    assert f"the engine's packages are others than at the start (engine.jax 0.8.0 → {there}); begin" in done.stderr
+    assert f"the engine's packages are others than at the start (engine.jax.jax 0.8.0 → {there}); begin" in done.stderr
     assert (copy / "trials.jsonl").read_text() == "".join(lines[:-1])

@@ -94,7 +94,7 @@ def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
             assert trial.executed.packs
             assert "cut by their outputs" in trial.executed.unlike["layout"]
             assert trial.executed.unlike["packs"].endswith(", among them those of forward and backward")
-    assert right.manifest.facts["engine.keras"]
+    assert right.manifest.facts["engine.keras_distribution.keras"]
 
 
 def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:

@@ -98,7 +98,7 @@ def test_the_record_says_what_was_reduced_and_on_what(right: Run) -> None:
         assert executed.unlike["threads"] == "each process has its own pool"
         assert "statistics" not in executed.unlike, "a perceptron has none"
         assert trial.resources.shared == (trial.cell.workers > trial.resources.physical_devices)
-    assert right.manifest.facts["engine.torch"]
+    assert right.manifest.facts["engine.torch.torch"]
 
 
 def test_no_strategy_is_the_same_step_whatever_the_loop(right: Run) -> None:

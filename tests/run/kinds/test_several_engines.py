@@ -1,11 +1,14 @@
 """The preloaded processes of a run of several engines: they import side by side, and go together."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 import pytest
 
-from harness.record import RunStore
+from harness.errors import UsageError
+from harness.record import Machine, RunManifest, RunStore
 from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.process.zygote import ZygoteError
 from harness.run.progress import Quiet
@@ -41,14 +44,23 @@ class Told:
         self.did.append(("closed", self.engine))
 
 
+def with_engines(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *engines: str, facts: Mapping[str, str] = MappingProxyType({})
+) -> RunManifest:
+    """The manifest of a run of these engines, begun with those facts, once their processes are there."""
+    monkeypatch.setattr("harness.run.kinds.base.Zygote", Told)
+    sweep, cells = Sweep(trials=1), [cell(engine=name) for name in engines]
+    begun = manifest(sweep=sweep, cells=cells, plans=[first_plan(sweep, cells)], machine=Machine(facts={**facts}))
+    with RunStore.create(folder, begun) as store:
+        with SweepRun(store, Quiet()).environments() as zygotes:
+            assert list(zygotes) == list(engines)
+        return store.manifest
+
+
 def with_both(folder: Path, monkeypatch: pytest.MonkeyPatch, cannot: str = "") -> list[tuple[str, str]]:
     """What is done with the processes of a run of both engines, in turn."""
     Told.did, Told.cannot = [], cannot
-    monkeypatch.setattr("harness.run.kinds.base.Zygote", Told)
-    sweep, cells = Sweep(trials=1), [cell(engine=name) for name in ENGINES]
-    begun = manifest(sweep=sweep, cells=cells, plans=[first_plan(sweep, cells)])
-    with RunStore.create(folder, begun) as store, SweepRun(store, Quiet()).environments() as zygotes:
-        assert list(zygotes) == list(ENGINES)
+    with_engines(folder, monkeypatch, *ENGINES)
     return Told.did
 
 
@@ -67,3 +79,21 @@ def test_all_are_closed_where_one_cannot_import(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ZygoteError, match="could not be imported"):
         with_both(tmp_path, monkeypatch, cannot)
     assert {who for what, who in Told.did if what == "closed"} == {*ENGINES}
+
+
+def test_an_engines_versions_are_called_alike_beside_others_and_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Told.did, Told.cannot = [], ""
+    found = [with_engines(tmp_path / str(len(of)), monkeypatch, *of).facts for of in (ENGINES, ENGINES[:1])]
+    assert found == [{f"engine.{name}.numpy": "2.0.0" for name in of} for of in (ENGINES, ENGINES[:1])]
+
+
+def test_versions_that_earlier_runs_called_otherwise_are_those_of_their_one_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Told.did, Told.cannot = [], ""
+    gone_on = with_engines(tmp_path / "same", monkeypatch, FIRST, facts={"engine.numpy": "2.0.0"})
+    assert gone_on.machine.facts == {f"engine.{FIRST}.numpy": "2.0.0"}
+    with pytest.raises(UsageError, match=f"others than at the start \\(engine.{FIRST}.numpy 1.9.9 → 2.0.0\\)"):
+        with_engines(tmp_path / "other", monkeypatch, FIRST, facts={"engine.numpy": "1.9.9"})

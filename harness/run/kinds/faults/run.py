@@ -22,10 +22,11 @@ from harness.run.launchers import CannotPlace
 from harness.run.launchers.base import tasks_of
 from harness.run.network import NetworkError, NotAvailable
 from harness.run.process.zygote import Zygote
-from harness.run.request import data_dir_of, engine_for, request_for
+from harness.run.request import data_dir_of, request_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.axes import ENGINE
 from harness.spec.cell import TrainingCell, trained
+from harness.spec.engines import engine_for
 from harness.spec.faults import Faults
 from harness.spec.work import Cell
 from harness.trial.job_state import read_state
