@@ -1,6 +1,7 @@
 """An optimizer as a spec says it; a compiled user model brings its own."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def built_text(optimizer: "keras.optimizers.Optimizer") -> str:
     """What an optimizer was made of, from itself: `AdamW(learning_rate=0.001, weight_decay=0.004, …)`.
 
     Of a schedule the name of its class and what it was made of, of a function its name. What is None or False is left
-    out.
+    out, and so is a 0 that was not chosen in place of another default.
     """
     import keras
 
@@ -75,11 +76,16 @@ def built_text(optimizer: "keras.optimizers.Optimizer") -> str:
         kept["learning_rate"] = getattr(rate, "__name__", type(rate).__name__)
     if not kept.get("use_ema"):
         kept.pop("ema_momentum", None)
-    return _made_text(type(optimizer).__name__, kept)
+    by_default = {key: made.default for key, made in inspect.signature(type(optimizer)).parameters.items()}
+    return _made_text(type(optimizer).__name__, kept, chosen={key for key in kept if by_default.get(key)})
 
 
-def _made_text(kind: str, config: Mapping[str, Any]) -> str:
-    kept = {key: value for key, value in config.items() if key != "name" and value not in (None, False)}
+def _made_text(kind: str, config: Mapping[str, Any], chosen: Collection[str] = ()) -> str:
+    kept = {
+        key: value
+        for key, value in config.items()
+        if key != "name" and value is not None and value is not False and (value != 0 or key in chosen)
+    }
     return f"{kind}({', '.join(f'{key}={_value_text(value)}' for key, value in kept.items())})"
 
 

@@ -63,6 +63,11 @@ def test_without_parameters_each_is_what_keras_makes_of_its_class(model: Any, na
             "SGD(learning_rate=CosineDecay(initial_learning_rate=0.001, decay_steps=9, alpha=0.1, warmup_target=0.01, "
             "warmup_steps=3))",
         ),
+        ("adam(beta_1=0)", "Adam(learning_rate=0.001, beta_1=0, beta_2=0.999, epsilon=1e-07)"),
+        (
+            "adamw(weight_decay=0)",
+            "AdamW(learning_rate=0.001, weight_decay=0, beta_1=0.9, beta_2=0.999, epsilon=1e-07)",
+        ),
         ("momentum(nesterov=True)", "SGD(learning_rate=0.01, momentum=0.9, nesterov=True)"),
         (
             "adam(epsilon=1e-8,amsgrad=true)",
