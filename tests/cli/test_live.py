@@ -130,7 +130,8 @@ def test_it_says_how_far_it_is_what_is_highest_what_runs_and_how_noisy_it_is() -
     assert re.search(r"noise [\d.]+ % a window, expected [\d.]+ %", screen)
     said = " ".join(screen.split())
     assert re.search(
-        r"so far mirrored ×2 b32 [\d,]+ examples/s ± [\d.]+ % in these minutes, the highest so far, then none", said
+        r"so far mirrored ×2 b32 [\d,]+ examples/s \[[\d,]+ – [\d,]+\] in these minutes, the highest so far, then none",
+        said,
     )
     assert re.search(r"distributed 1\.\d\d× no strategy ± [\d.]+ %, of one device", said)
     assert re.search(r"\*  mirrored ×2 b32 +2/3 +[\d,]+ +± [\d.]+ % +100 %", screen)

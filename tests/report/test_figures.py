@@ -166,12 +166,13 @@ def test_captions_of_scaling_say_what_a_ratio_is_over_and_give_what_they_chose_n
     assert efficient is not None
     assert re.match(
         r"The fastest distributed cell, mirrored ×\d b32, has 1\.\d\d times the throughput of no strategy, one device, "
-        r"batch 32, the better of the two base cases\. The largest gain at one batch size is .*: 1\.\d\d× one device, "
+        r"batch 32, the fastest of its 2 base cases\. The largest gain at one batch size is .*: 1\.\d\d× one device, "
         r"where \d\.\d+× is ideal",
         fastest.caption,
     )
     assert "no strategy on one device" in fastest.caption
-    assert re.search(r"no strategy on all 2 cores does [\d,]+ examples/s \(none ×1 b32 2 threads\)", fastest.caption)
+    line = r"The line across is no strategy on all 2 cores: [\d,]+ examples/s \(none ×1 b32 2 threads\)\. Each point"
+    assert re.search(line, fastest.caption), "which one device is faster than"
     assert {row["panel"] for row in fastest.data} == {"batch of a replica 32"}, "which is the same of all that is drawn"
     for picture in (fastest, efficient):
         assert "[" not in picture.caption
@@ -203,8 +204,24 @@ def test_no_strategy_on_the_whole_machine_is_a_line_across_the_panels_of_its_own
     assert picture.legend.count("no strategy, whole machine") == 1
     assert picture.description.count("no strategy, whole machine: ") == 3
     assert re.search(r"has 0\.\d+ times the throughput of no strategy on all 2 cores, batch ", picture.caption)
-    line = "what one would run instead of any: no strategy on all 2 cores does "
-    assert re.search(rf"{line}[\d,]+ examples/s \(none .*\) and [\d,]+ examples/s \(none .*\)\.", picture.caption)
+    lines = r"The lines across are no strategy on all 2 cores: [\d,]+ examples/s \(none .*\) and [\d,]+ examples/s "
+    assert re.search(rf"{lines}\(none .*\); the first is what one would run instead of any strategy\.", picture.caption)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "most", "run"), [(4, "fastest", ", what one would run instead"), (1, "highest", "")]
+)
+def test_the_line_across_is_what_one_would_run_where_it_is_the_fastest_without_a_strategy(
+    blocks: int, most: str, run: str
+) -> None:
+    wide = make_cell("none", intra_op_threads=2)
+    cells = [make_cell("none"), wide, make_cell("mirrored", 2), make_cell("mirrored", 3)]
+    work = workload(cells, blocks=blocks, faults=False, change=lambda it: scaled(it, 0.5) if it.cell == wide else it)
+    picture = throughput_figure(work, "fig")
+    assert picture is not None
+    assert f", the {most} of its 2 base cases. " in picture.caption
+    assert re.search(rf"examples/s \(none ×1 b32 2 threads\){run}( of any strategy)?\. Each point", picture.caption)
+    assert picture.caption.startswith(f"The {most} distributed cell, ")
 
 
 def test_without_a_measured_whole_machine_there_is_no_line_across() -> None:
@@ -232,6 +249,15 @@ def test_published_scaling_is_in_the_efficiency_figure_hidden_and_named_with_har
     other = throughput_figure(default(), "fig")
     assert other is not None
     assert other.overlay == ()
+
+
+def test_published_scaling_is_of_a_fixed_batch_a_replica_and_stands_beside_no_other() -> None:
+    shapes = (("none", 1), ("mirrored", 2), ("mirrored", 3))
+    strong = [make_cell(*shape, 12, batch_scope="global", global_batch_size=12) for shape in shapes]
+    picture = efficiency_figure(workload(strong, faults=False), "fig")
+    assert picture is not None
+    assert picture.title.startswith("Strong scaling: ")
+    assert picture.overlay == ()
 
 
 def test_more_curves_than_can_be_followed_are_left_out_and_counted() -> None:

@@ -75,6 +75,17 @@ def test_one_trial_a_cell_crowns_no_cell() -> None:
     assert not answer_lines(summarise(*make_run(ONE, faults=False)))[0].startswith("Undecided")
 
 
+def test_where_nothing_is_compared_no_sentence_and_no_figure_says_fastest_or_best() -> None:
+    cells = [make_cell(*shape, device="gpu") for shape in (("none",), ("mirrored", 2), ("mirrored", 3))]
+    once, often = (answers(summarise(*make_run(cells, blocks=blocks, faults=False)))[0] for blocks in (1, 4))
+    told = [" ".join((*text.sentences, text.verdict, *(it.name for it in text.figures))) for text in (once, often)]
+    assert [bool(re.search("fastest|best", words)) for words in told] == [False, True]
+    assert once.figures[0].name.startswith("examples/s, the highest (mirrored ×")
+    assert once.figures[1].name.startswith("the highest of 2 distributed cells, over ")
+    assert "the highest has " in once.verdict
+    assert " takes " in told[0], "more examples a step than the highest without a strategy"
+
+
 @pytest.mark.parametrize(
     ("text", "begun"),
     [("no strategy", "No strategy"), ("data_parallel, 1 replica", "data_parallel, 1 replica"), ("m.n:f x", "m.n:f x")],

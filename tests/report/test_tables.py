@@ -20,6 +20,7 @@ from harness.report.words.text import (
     listed,
     names_apart,
     plus_minus,
+    plus_minus_now,
     ratio,
     seconds,
     share,
@@ -111,8 +112,13 @@ def test_what_is_not_known_is_said_and_never_made_up() -> None:
     assert seconds(None) == size(None) == "–"
     useless = Interval(1.0, 1e-30, 1e30)
     assert bounds(useless) == "[wider than 100-fold]"
-    assert plus_minus(useless) == "± over 100-fold"
-    assert plus_minus(Interval(1.0, 0.2, 5.0)) == "×/÷ 5.0"
+    assert plus_minus(useless) == "[wider than 100-fold]"
+
+
+def test_plus_or_minus_is_said_of_an_interval_that_lies_evenly_about_its_value_and_of_no_other() -> None:
+    assert plus_minus(Interval(9910.0, 8800.0, 11160.0)) == "± 12 %"
+    assert plus_minus(Interval(9910.0, 5780.0, 17000.0)) == "[5,780 – 17,000]"
+    assert plus_minus_now(Interval(1.0, 0.2, 5.0)) == "[0.200 – 5.00] in these minutes"
 
 
 def test_units_follow_the_size() -> None:

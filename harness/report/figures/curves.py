@@ -24,9 +24,9 @@ from harness.report.figures.panels import (
 from harness.report.figures.svg import Picture, panelled
 from harness.report.tables.overlay import Published, published
 from harness.report.words.engines import engine_name
-from harness.report.words.headline import default_words
-from harness.report.words.over import base_case, over_base
-from harness.report.words.text import described, listed, share_of, shortened, significant
+from harness.report.words.over import base_case
+from harness.report.words.scaling import found_efficient, found_fastest, over_the_better_base, whole_machine_words
+from harness.report.words.text import shortened
 from harness.spec.axes import ENGINE, TABLE
 from harness.spec.bases import training_base_of
 from harness.spec.cell import TrainingCell
@@ -51,8 +51,9 @@ def throughput_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     if any(panel.bound for panel in panels):
         how += " Dotted: the bound, min(n, processors) × the base."
     title = f"{scaling_word(summary)}: throughput against replicas"
-    whole = _whole_machine(summary, _drawn(panels, looks_of(panels[:MOST_PANELS])))
-    found = f"{_over_the_better_base(summary) if whole else ''}{_found_fastest(summary)} {whole}"
+    drawn = _drawn(panels, looks_of(panels[:MOST_PANELS]))
+    whole = whole_machine_words(summary, {panel.whole.cell_id for panel in drawn if panel.whole})
+    found = f"{over_the_better_base(summary) if whole else ''}{found_fastest(summary)} {whole}"
     return _draw(summary, panels, name, title, f"{found}{how}")
 
 
@@ -62,10 +63,11 @@ def efficiency_figure(
     """Efficiency over the no-strategy base against replicas, resource-bounded where processors are shared.
 
     `anchors` are published series for the overlay; None is those that come with the package, which are of TensorFlow
-    and so are left out beside cells of any other.
+    and of weak scaling, and so are left out beside cells of any other.
     """
     if anchors is None:
-        anchors = published_anchors() if {*map(engine_name, summary.cells)} == {ENGINE} else ()
+        alike = {*map(engine_name, summary.cells)} == {ENGINE} and not _is_strong(summary)
+        anchors = published_anchors() if alike else ()
     shared = summary.answer.shared
 
     def value(cell: CellSummary) -> Interval | None:
@@ -88,13 +90,17 @@ def efficiency_figure(
     title = f"{scaling_word(summary)}: {kind} against replicas"
     floor = min(panel.floor for panel in panels)
     panels = [replace(panel, floor=floor) for panel in panels]
-    caption = f"{_found_efficient(summary, shared)} {how}" + (" The axes do not start at 0." if floor else "")
+    caption = f"{found_efficient(summary, shared)} {how}" + (" The axes do not start at 0." if floor else "")
     return _draw(summary, panels, name, title, caption, anchors)
 
 
 def scaling_word(summary: WorkloadSummary) -> str:
     """`Weak scaling` where the batch of a replica is fixed, `Strong scaling` where the global batch is."""
-    return "Strong scaling" if summary.workload.get("batch_scope") == "global" else "Weak scaling"
+    return "Strong scaling" if _is_strong(summary) else "Weak scaling"
+
+
+def _is_strong(summary: WorkloadSummary) -> bool:
+    return summary.workload.get("batch_scope") == "global"
 
 
 def published_anchors() -> tuple[Published, ...]:
@@ -140,7 +146,7 @@ def _panels(
         curves = tuple(curve.told(unproved, engine) for curve in _curves(cells, value, told))
         if not any(len(curve.points) > 1 for curve in curves):
             continue
-        scope = "global batch" if summary.workload.get("batch_scope") == "global" else "batch of a replica"
+        scope = "global batch" if _is_strong(summary) else "batch of a replica"
         words = {"batch_size": f"{scope} {base.batch_size:,}"} | {key: _title_words(base, key) for key in told}
         title = ", ".join(words[key] for key in sorted(words, key=lambda key: key != "engine"))
         panel = _panel(title, cells, curves, throughput=throughput, anchors=anchors)
@@ -333,69 +339,3 @@ def _published_rows(overlay: Sequence[Published]) -> list[ExportRow]:
         for series in overlay
         for n, value in series.efficiency
     ]
-
-
-def _distributed(summary: WorkloadSummary) -> list[CellSummary]:
-    return [cell for cell in summary.ranking if cell.vs_none is not None and cell.vs_none.n > 1]
-
-
-def _found_fastest(summary: WorkloadSummary) -> str:
-    """The steepest speed-up over the same batch on one device, beside its ideal and its bound.
-
-    Without an interval: that of one cell says nothing of the steepest of many. The headline has one that does.
-    """
-    cells = _distributed(summary)
-    if not cells:
-        return ""
-    best = max(cells, key=lambda cell: cell.vs_none.speed_up.value if cell.vs_none else 0.0)
-    assert best.vs_none is not None
-    scaling = best.vs_none
-    what = "largest gain" if scaling.speed_up.value >= 1 else "smallest loss"
-    text = (
-        f"The {what} at one batch size is {shortened(best.label)}: {significant(scaling.speed_up.value)}"
-        f"{over_base(summary)}, where {significant(scaling.ideal, 2)}× is ideal"
-    )
-    if scaling.bound < scaling.ideal:
-        text += f" and {significant(scaling.bound, 2)}× is what the processors allow"
-    return text + "."
-
-
-def _over_the_better_base(summary: WorkloadSummary) -> str:
-    """The headline's gain, without its interval."""
-    answer, by_id = summary.answer, {cell.cell_id: cell for cell in summary.cells}
-    if answer.speed_up is None or answer.base_id is None or answer.best_distributed_id is None:
-        return ""
-    base, best = by_id[answer.base_id], by_id[answer.best_distributed_id]
-    return (
-        f"The fastest distributed cell, {shortened(best.label)}, has {significant(answer.speed_up.value)} times the "
-        f"throughput of {described(base.trials)}{default_words(summary, base)}, the better of the two base cases. "
-    )
-
-
-def _whole_machine(summary: WorkloadSummary, panels: Sequence[Panel]) -> str:
-    """What the line across the panels is: no curve, and what one would run instead of any."""
-    drawn = {panel.whole.cell_id for panel in panels if panel.whole}
-    found = [cell for cell in summary.ranking if cell.cell_id in drawn]
-    does = listed(
-        f"{significant(cell.measured.throughput.value)} {cell.trials.cell.work.quantity.unit} ({cell.label})"
-        for cell in found
-        if cell.measured
-    )
-    if not does:
-        return ""
-    cores = found[0].trials.all_cores
-    return f"The line across is what one would run instead of any: no strategy on all {cores} cores does {does}. "
-
-
-def _found_efficient(summary: WorkloadSummary, shared: bool) -> str:
-    """Between which cells the efficiency lies; both are chosen by it, so neither has an interval."""
-    known = [
-        (cell.vs_none.resource_efficiency if shared else cell.vs_none.efficiency, cell)
-        for cell in _distributed(summary)
-        if cell.vs_none is not None
-    ]
-    if not known:
-        return ""
-    best, worst = max(known, key=lambda pair: pair[0].value), min(known, key=lambda pair: pair[0].value)
-    text = f"With more than one replica it is at most {share_of(best[0].value)} ({shortened(best[1].label)})"
-    return text + (f" and at least {share_of(worst[0].value)} ({shortened(worst[1].label)})." if best != worst else ".")

@@ -13,7 +13,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.words.caveats import is_virtual
 from harness.report.words.headline import without_strategy
-from harness.report.words.text import IN_THESE_MINUTES, significant
+from harness.report.words.text import IN_THESE_MINUTES, is_useless, plus_minus, significant
 from harness.visible import printable
 
 
@@ -62,7 +62,6 @@ def _speed_up(work: WorkloadSummary) -> list[str]:
 
 
 def _give_or_take(interval: Interval, when: str = "") -> str:
-    half = interval.relative_half_width
-    if half is None or half > 1:
+    if not interval.known or is_useless(interval):
         return ""
-    return " ".join(filter(None, [f" ± {significant(100 * half, 2)} %", when]))
+    return f" {plus_minus(interval)} {when}".rstrip()

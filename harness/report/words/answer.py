@@ -12,6 +12,7 @@ from harness.analysis.pipelines import FedModel
 from harness.report.words.caveats import GAINS, caveats, is_virtual
 from harness.report.words.collectives import collective_lines
 from harness.report.words.headline import (
+    as_known,
     as_run,
     by_base,
     default_words,
@@ -19,6 +20,7 @@ from harness.report.words.headline import (
     fastest_distributes,
     few_words,
     headline_words,
+    names_fastest,
     nothing_compared,
     varying,
     without_strategy,
@@ -37,6 +39,7 @@ from harness.report.words.separation import (
 from harness.report.words.text import (
     STATUS_WORDS,
     bounds,
+    bounds_now,
     described,
     listed,
     plus_minus_now,
@@ -226,27 +229,27 @@ def _of_collectives(summary: RunSummary, headline: str, second: str = "", *more:
 def _fastest(work: WorkloadSummary, throughput: Interval) -> str:
     best = next(cell for cell in work.cells if cell.cell_id == work.answer.best_id)
     trials = plural(throughput.count, "trial")
-    certainty = f"{plus_minus_now(throughput)}, 95 % interval {bounds(throughput)} from {trials}"
+    certainty = f"95 % interval {bounds_now(throughput)}, from {trials}"
     if not throughput.known:
         certainty = f"{trials}, so no interval"
-    name = "Fastest" if work.judged else "The highest throughput so far"
-    name = "The highest throughput" if work.judged and nothing_compared(work) else name
+    name = "Fastest" if names_fastest(work) else f"The highest throughput{'' if work.judged else ' so far'}"
     return f"{name}: {as_run(best)}, at {significant(throughput.value)} {work.workload.quantity.unit} ({certainty})."
 
 
 def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
     """Throughput, speed-up, and how many cells come close."""
     answer = work.answer
-    first, most = ("the fastest", "best") if work.judged else ("the highest so far", "highest")
+    first = f"the {as_known(work, 'fastest')}{'' if work.judged else ' so far'}"
     name = f"{work.workload.quantity.unit}, {first} ({shortened(work.ranking[0].label)})"
     yield Figure(name, significant(throughput.value), plus_minus_now(throughput))
     if answer.speed_up is not None:
-        which = f"{most} of {answer.distributed} distributed cells" if answer.distributed > 1 else "distributed cell"
+        most = f"{as_known(work, 'best')} of {answer.distributed} distributed cells"
+        which = most if answer.distributed > 1 else "distributed cell"
         if engine := engine_among(work, answer.best_distributed_id):
             which += f" ({engine})"
         name = f"the {which}, over {without_strategy(work)}"
         yield Figure(name, f"{significant(answer.speed_up.value)}×", bounds(answer.speed_up))
-    if len(work.ranking) > 1 and work.judged and not nothing_compared(work):
+    if len(work.ranking) > 1 and names_fastest(work):
         others = len(work.ranking) - 1
         yield Figure("cannot be told apart from the fastest", f"{len(answer.tied_ids)}", f"of {others:,} others")
 
@@ -266,9 +269,9 @@ def _verdict(work: WorkloadSummary) -> str:
         return f"So far {distributed} has {ratio(answer.speed_up)} the throughput of {base}."
     against = _against(work, answer.speed_up, base)
     best = (
-        "the fastest has"
+        f"the {as_known(work, 'fastest')} has"
         if answer.best_distributed_id == answer.best_id
-        else f"the best distributed cell ({distributed}) has"
+        else f"the {as_known(work, 'best')} distributed cell ({distributed}) has"
     )
     where = "On these virtual devices d" if is_virtual(work) else "D"
     match answer.verdict:
@@ -305,9 +308,10 @@ def _against(work: WorkloadSummary, speed_up: Interval, base: str) -> str:
     """What the best distributed cell has over the fastest one without a strategy."""
     answer = work.answer
     whatever = f", whatever its {listed(map(key_words, keys))}" if (keys := varying(work)) else ""
-    against = f"{ratio(speed_up)} the throughput of the fastest cell without a strategy{whatever} ({base})"
+    fastest = as_known(work, "fastest cell")
+    against = f"{ratio(speed_up)} the throughput of the {fastest} without a strategy{whatever} ({base})"
     if answer.distributed > 1:
-        against += f", chosen as the best of {answer.distributed}"
+        against += f", chosen as the {as_known(work, 'best')} of {answer.distributed}"
     if answer.speed_up_shared and answer.verdict not in GAINS:
         against += f" ({SHARED_LABEL})"
     return against

@@ -22,6 +22,7 @@ from harness.report.words.headline import (
     fastest_distributes,
     few_words,
     headline_words,
+    names_fastest,
     nothing_compared,
     throughput_words,
     without_strategy,
@@ -167,7 +168,7 @@ def _ties(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and the simplest of them; where distributing pays, that distributes."""
     answer = work.answer
     count, few = len(answer.tied_ids) - uncompared(work), uncompared_words(work)
-    if not work.judged or nothing_compared(work):
+    if not names_fastest(work):
         return ""
     if not count:
         return few or ("Every other cell is slower (95 %, all together)." if len(work.ranking) > 1 else "")

@@ -10,7 +10,7 @@ from harness.analysis.paging import KEEPS_MEMORY, tried_by
 from harness.analysis.trends import trend_words
 from harness.record.trial import TF32
 from harness.report.words.engines import processors_of_engines, told_of
-from harness.report.words.headline import varying
+from harness.report.words.headline import as_known, varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
 from harness.report.words.separation import ENOUGH
@@ -95,7 +95,8 @@ def useless_words(work: WorkloadSummary) -> str:
 
 def _trends(work: WorkloadSummary) -> Iterator[str]:
     """Cells among those that the answer rests on whose windows still change in the course of a trial."""
-    leading = {work.answer.base_id: "the fastest without a strategy", work.answer.best_id: "the fastest cell"}
+    base, best = (as_known(work, words) for words in ("fastest", "fastest cell"))
+    leading = {work.answer.base_id: f"the {base} without a strategy", work.answer.best_id: f"the {best}"}
     for cell in work.ranking:
         if (name := leading.get(cell.cell_id)) and cell.measured and cell.measured.trend is not None:
             change = cell.measured.trend
@@ -211,9 +212,10 @@ def _limits(work: WorkloadSummary) -> Iterator[str]:
         ours, theirs = cells[answer.best_id].work.amount, cells[answer.base_id].work.amount
         quantity = work.workload.quantity
         if ours > theirs:
+            best, base = (as_known(work, words) for words in ("fastest cell", "fastest"))
             yield (
-                f"The fastest cell takes {ours} {quantity.many} a step where the fastest without a strategy takes "
-                f"{theirs}: more {quantity.unit} is not the same as fewer seconds to a given accuracy."
+                f"The {best} takes {ours} {quantity.many} a step where the {base} without a strategy takes {theirs}: "
+                f"more {quantity.unit} is not the same as fewer seconds to a given accuracy."
             )
 
 

@@ -51,6 +51,16 @@ def nothing_compared(work: WorkloadSummary) -> bool:
     return bool(others) and not any(cell.place is not None and cell.place.compared for cell in others)
 
 
+def names_fastest(work: WorkloadSummary) -> bool:
+    """Whether a cell may be called the fastest: of a sweep that has finished, some of whose cells are compared."""
+    return work.judged and not nothing_compared(work)
+
+
+def as_known(work: WorkloadSummary, word: str) -> str:
+    """`fastest` or `best`, whichever is the `word`; `highest` where nothing says that any is."""
+    return word if names_fastest(work) else "highest"
+
+
 def few_words(work: WorkloadSummary) -> str:
     """Why nothing is compared: `one trial a cell`, or where some have more, `too few good trials`."""
     most = max((cell.measured.trials for cell in work.ranking if cell.measured is not None), default=0)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.analysis import WorkloadSummary
-from harness.report.words.headline import few_words, nothing_compared
+from harness.report.words.headline import few_words, names_fastest
 from harness.report.words.text import described, listed, share, significant
 from harness.visible import plural, printable
 
@@ -50,7 +50,7 @@ def ties_words(work: WorkloadSummary) -> str:
     """How many cells tie with the fastest, and which of them to take: the simplest; where distributing pays, the
     simplest that distributes."""
     answer = work.answer
-    if not work.judged or nothing_compared(work):
+    if not names_fastest(work):
         return ""
     if not answer.tied_ids:
         return "Every other cell is slower (95 %, all together)." if len(work.ranking) > 1 else ""

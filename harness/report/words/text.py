@@ -1,6 +1,5 @@
 """Numbers and statuses as a reader sees them, the same on the page, on the terminal and in Markdown."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise, takewhile
@@ -70,6 +69,8 @@ STACKED = ("start_s", "build_s", "first_step_s", "check_s", "exit_s", "warmup_s"
 """Phases of a trial in the order in which they are drawn. Waiting is left out: it is the time of the others."""
 FIXED_PARTS = "process start, build, first step, checks and exit"
 """Of `Phases.fixed_s`."""
+_EVEN = 0.15
+"""Half an interval's width on the log scale, up to which it lies nearly evenly about its value."""
 _USELESS = 100
 """An interval whose ends are further apart than this, two trials corrected for many comparisons, says nothing."""
 
@@ -94,19 +95,15 @@ def bounds_now(interval: Interval) -> str:
 
 
 def plus_minus(interval: Interval) -> str:
-    """`± 1.2 %`: half the interval's width on the log scale, or `no interval`."""
+    """`± 1.2 %`: half the interval's width on the log scale; its bounds where it lies unevenly about its value."""
     half = interval.relative_half_width
-    if half is None:
-        return "no interval"
-    if is_useless(interval):
-        return f"± over {_USELESS}-fold"
-    if half > 1:
-        return f"×/÷ {significant(math.exp(half), 2)}"
+    if half is None or half > _EVEN:
+        return bounds(interval)
     return f"± {significant(100 * half, 2)} %"
 
 
 def plus_minus_now(interval: Interval) -> str:
-    """`± 1.2 % in these minutes`, of a throughput by itself."""
+    """The same `in these minutes`, of a throughput by itself."""
     return f"{plus_minus(interval)} {IN_THESE_MINUTES}" if interval.known else plus_minus(interval)
 
 
