@@ -16,6 +16,7 @@ run; the p-values are adjusted by Benjamini–Hochberg at 5 %, see `docs/protoco
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -160,7 +161,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         slower = speed_up is not None and speed_up.high is not None and speed_up.high < 1
         more = _trials_of_all(unsure) if slower else _trials_to_decide(layout, *compared)
     best = ordered[0] if ordered else None
-    fast = sorted((by_id[place.cell_id] for place in _to_choose_from(places)), key=_simplicity)
+    fast = _simplest_first([by_id[place.cell_id] for place in _to_choose_from(places)], ordered)
     simplest = next(iter(fast), None)
     simplest_distributed = next((cell for cell in fast if cell.cell.devices_in_sync > 1), None)
     return Answer(
@@ -286,9 +287,17 @@ def _throughput(cell: CellTrials) -> float:
     return cell.measured.throughput.value
 
 
-def _simplicity(cell: CellTrials) -> tuple[int, int, bool, int, float]:
-    """Devices, processes, whether there is a strategy, and how many of its keys are not at their defaults."""
-    of = cell.cell
-    strategy = not of.is_base
-    chosen = len(sayings(of, without=THREADS))
-    return of.devices_in_sync, of.shape.workers + of.shape.servers, strategy, chosen, -_throughput(cell)
+def _simplest_first(cells: Sequence[CellTrials], ranked: Sequence[CellTrials]) -> list[CellTrials]:
+    """By devices, processes, whether there is a strategy, how many of its keys are not at their defaults, and then the
+    fastest first. An engine is no key to count, nor is its only loop: each has names of its own for its default."""
+    loops: defaultdict[Any, set[Any]] = defaultdict(set)
+    for cell in ranked:
+        loops[cell.cell.get("engine")].add(cell.cell.get("loop"))
+
+    def simplicity(cell: CellTrials) -> tuple[int, int, bool, int, float]:
+        of = cell.cell
+        only = ("loop",) if len(loops[of.get("engine")]) < 2 else ()
+        chosen = len(sayings(of, without=(*THREADS, "engine", *only)))
+        return of.devices_in_sync, of.shape.workers + of.shape.servers, not of.is_base, chosen, -_throughput(cell)
+
+    return sorted(cells, key=simplicity)

@@ -93,6 +93,24 @@ def test_when_every_distributed_cell_is_slower_the_answer_is_not_to_distribute()
     assert answer.simplest_id == cells[0].cell_id
 
 
+def test_of_engines_that_tie_the_faster_is_the_simplest_whatever_its_own_loop_is_called() -> None:
+    cells = [
+        make_cell("none"),
+        make_cell("none", engine="jax", loop="jit"),
+        make_cell("none", engine="jax", loop="jit", steps_per_execution=5),
+    ]
+
+    def change(record: TrialRecord) -> TrialRecord:
+        first = (0.6, 1.1, 0.7, 1.2)[record.block]
+        return scaled(record, {cells[0].cell_id: 1.0, cells[1].cell_id: 0.97}.get(record.cell_id, first))
+
+    run = make_run(cells, noise=0.001, faults=False, change=change)
+    work = summarise(*run).workloads[0]
+    assert [cell.cell_id for cell in work.ranking] == [cell.cell_id for cell in reversed(cells)]
+    assert len(work.answer.tied_ids) == 2
+    assert work.answer.simplest_id == cells[1].cell_id
+
+
 def test_a_difference_within_the_noise_is_undecided_and_says_how_many_trials_would_do() -> None:
     cells = [make_cell("none"), make_cell("mirrored", 2, 16)]
     answer = summarise(*make_run(cells, noise=0.05, seed=6)).workloads[0].answer
