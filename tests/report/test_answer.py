@@ -11,9 +11,11 @@ from harness.analysis import summarise
 from harness.record.manifest import RunManifest
 from harness.record.trial import Executed, TrialRecord
 from harness.report.tables.sweep import executed_words
+from harness.report.words import separation
 from harness.report.words.answer import answer_lines, answers
 from harness.report.words.brief import brief_lines
 from harness.report.words.problems import remarks
+from harness.report.words.separation import Rival, separation_words
 from harness.spec.axes import ENGINE
 from harness.spec.cell import trained
 from harness.spec.work import Cell
@@ -186,7 +188,7 @@ def test_a_trend_in_the_fastest_cell_is_told_and_one_in_another_is_left_to_the_d
 
 
 def test_it_counts_what_has_no_throughput() -> None:
-    assert "Of 34 cells, without a throughput: 2 wrong result, 10 not supported here and 1 timed out." in said()
+    assert "Of 34 cells, without a throughput: 2 wrong, 10 not supported here and 1 timed out." in said()
 
 
 def test_it_warns_that_a_larger_global_batch_is_not_the_same_training() -> None:
@@ -240,6 +242,22 @@ def test_it_says_what_would_separate_the_cells_that_tie() -> None:
     work = summarise(*make_run(gpus())).workloads[0]
     for rival in answers(summarise(*make_run(gpus())))[0].rivals:
         assert rival.trials is None or rival.trials > work.ranking[0].measured.trials  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("equal", "words"),
+    [
+        (1, "1 differs by so little that no affordable number would do: take it as equal."),
+        (2, "2 differ by so little that no affordable number would do: take them as equal."),
+    ],
+)
+def test_of_one_cell_that_is_as_good_as_equal_it_speaks_as_of_one(
+    monkeypatch: pytest.MonkeyPatch, equal: int, words: str
+) -> None:
+    tied = [Rival("a", "99 %", True, 20, ""), *(Rival("b", "100 %", True, None, "") for _ in range(equal))]
+    monkeypatch.setattr(separation, "rivals", lambda _: tied)
+    [work] = summarise(*make_run(gpus())).workloads
+    assert words in separation_words(work, None)
 
 
 def lost_but_one(cells: list[Cell]) -> Callable[[TrialRecord], TrialRecord]:
@@ -336,7 +354,9 @@ def test_beside_an_engine_that_compiles_whole_steps_it_is_said_that_tensorflow_d
         make_cell("none", engine="jax"),
         "jax compiled the whole step with XLA, and TensorFlow runs a graph of ops",
     )
-    assert words in told(jax, make_cell("none"))
+    assert f"{words}, each by itself, unless it is asked to compile: --xla false,true" in told(jax, make_cell("none"))
+    both = told(jax, make_cell("none"), make_cell("none", xla=True))
+    assert f"{words}, each by itself, unless it is asked to compile." in both, "and this run has"
     assert words not in told(jax, make_cell("none", xla=True))
     assert words not in told(jax, make_cell("none", engine="torch"))
     assert "PyTorch ran op after op beside jax: " in told(jax, make_cell("none", engine="torch"))

@@ -49,7 +49,7 @@ def test_it_says_what_is_fastest_whether_that_pays_what_ties_and_what_is_wrong(
         "tie with it; the simplest: mirrored ×2 b128." in line or "slower (95 %, all together)" in line
         for line in lines
     )
-    assert "2 wrong result, 10 not supported here and 1 timed out" in lines[-1]
+    assert "2 wrong, 10 not supported here and 1 timed out" in lines[-1]
 
 
 @pytest.mark.parametrize("name", RUNS)

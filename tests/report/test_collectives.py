@@ -305,7 +305,7 @@ def test_the_terminal_says_once_how_the_tables_read_and_names_what_failed(run: R
     said = run_text(run.manifest, run.trials, summary, 160, False)
     assert len(re.findall("as in nccl-tests", said)) == 1
     assert "the value of replica 1 is missing" in said
-    assert "Of 5 cells, without a throughput: 1 wrong result." in said
+    assert "Of 5 cells, without a throughput: 1 wrong." in said
     assert "moves\nnone" in said or "moves none" in said
 
 
@@ -372,10 +372,10 @@ def test_while_collectives_are_measured_their_rankings_are_not_told_one_by_one(s
 
 def test_the_answer_is_the_most_that_each_moves_and_the_least_that_it_takes(run: Run, summary: RunSummary) -> None:
     reduced, gathered, rest = brief_lines(summary)
-    said = r"all_reduce, 2 replicas, virtual-cpu: busbw [\d.,]+ GB/s at most, at 1 MiB \(.+\); .+ least, at .+ \(.+\)\."
-    assert re.fullmatch(said, reduced)
+    most = r"all_reduce, 2 replicas, virtual-cpu: busbw [\d.,]+ GB/s ± [\d.]+ % at most, at 1 MiB \(.+\); "
+    assert re.fullmatch(most + r"[\d.]+ .?s ± [\d.]+ % at least, at .+ \(.+\), in these minutes\.", reduced)
     assert gathered.startswith("all_gather, 3 replicas, virtual-cpu: busbw ")
-    assert rest == "Without a throughput: 1 wrong result."
+    assert rest == "Without a throughput: 1 wrong."
     assert gathered in run_text(run.manifest, run.trials, summary, 300, False).replace("\n    ", " ")
 
 

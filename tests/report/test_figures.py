@@ -208,22 +208,6 @@ def test_no_strategy_on_the_whole_machine_is_a_line_across_the_panels_of_its_own
     assert re.search(rf"{lines}\(none .*\); the first is what one would run instead of any strategy\.", picture.caption)
 
 
-@pytest.mark.parametrize(
-    ("blocks", "most", "run"), [(4, "fastest", ", what one would run instead"), (1, "highest", "")]
-)
-def test_the_line_across_is_what_one_would_run_where_it_is_the_fastest_without_a_strategy(
-    blocks: int, most: str, run: str
-) -> None:
-    wide = make_cell("none", intra_op_threads=2)
-    cells = [make_cell("none"), wide, make_cell("mirrored", 2), make_cell("mirrored", 3)]
-    work = workload(cells, blocks=blocks, faults=False, change=lambda it: scaled(it, 0.5) if it.cell == wide else it)
-    picture = throughput_figure(work, "fig")
-    assert picture is not None
-    assert f", the {most} of its 2 base cases. " in picture.caption
-    assert re.search(rf"examples/s \(none ×1 b32 2 threads\){run}( of any strategy)?\. Each point", picture.caption)
-    assert picture.caption.startswith(f"The {most} distributed cell, ")
-
-
 def test_without_a_measured_whole_machine_there_is_no_line_across() -> None:
     whole = make_cell("none", intra_op_threads=2)
     cells = [make_cell("none"), whole, make_cell("mirrored", 2), make_cell("mirrored", 3)]
@@ -249,15 +233,6 @@ def test_published_scaling_is_in_the_efficiency_figure_hidden_and_named_with_har
     other = throughput_figure(default(), "fig")
     assert other is not None
     assert other.overlay == ()
-
-
-def test_published_scaling_is_of_a_fixed_batch_a_replica_and_stands_beside_no_other() -> None:
-    shapes = (("none", 1), ("mirrored", 2), ("mirrored", 3))
-    strong = [make_cell(*shape, 12, batch_scope="global", global_batch_size=12) for shape in shapes]
-    picture = efficiency_figure(workload(strong, faults=False), "fig")
-    assert picture is not None
-    assert picture.title.startswith("Strong scaling: ")
-    assert picture.overlay == ()
 
 
 def test_more_curves_than_can_be_followed_are_left_out_and_counted() -> None:
@@ -403,6 +378,7 @@ def test_the_ops_caption_tells_undecided_from_equivalent_and_says_what_was_corre
     counted += f" and {verdicts.count('undecided')} undecided"
     assert picture.caption.startswith(f"Of {len(verdicts)} comparisons with the reference op {counted} {rule}.")
     assert "no difference" not in picture.caption
+    assert "the reference of its row: the engine's own default (auto) where it was measured" in picture.caption
 
 
 def test_an_undecided_op_is_called_so_and_drawn_hollow() -> None:

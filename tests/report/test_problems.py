@@ -184,6 +184,21 @@ def test_trials_that_were_run_again_are_none_of_those_that_were_planned() -> Non
     assert "8 of 8 planned trials are recorded" in "\n".join(run_sentences(unfinished))
 
 
+@pytest.mark.parametrize(("lost", "ends"), [(False, "ends it"), (True, "runs the rest")])
+def test_trials_of_cells_that_cannot_run_here_are_no_rest_that_resuming_would_run(lost: bool, ends: str) -> None:
+    def change(record: TrialRecord) -> TrialRecord | None:
+        if record.cell.get("replicas") == 2:
+            return failed(record, "unsupported", TPU_REASON) if record.block == 0 else None
+        return None if lost and record.block == 3 else record
+
+    cells = [make_cell(), make_cell("mirrored", 2)]
+    text = "\n".join(run_sentences(summarise(*make_run(cells, faults=False, status="interrupted", change=change))))
+    assert (
+        f"{4 if lost else 5} of 8 planned trials are recorded; 3 are of cells that are not supported here, which are "
+        f"not tried again. It is not judged before its end; --resume {RUN_ID} {ends}."
+    ) in text
+
+
 def test_a_trial_that_was_run_again_hides_none_that_was_not_run() -> None:
     manifest, trials = stopped_once("finished")
     short = [trial for trial in trials if (trial.cell, trial.block) != (manifest.cells[0], 3)]

@@ -6,7 +6,10 @@ import pytest
 
 from harness.errors import UsageError
 from harness.record.imported import PublishedFigure
+from harness.report.figures import efficiency_figure
 from harness.report.tables.overlay import published, series_of
+from tests.report.workloads import workload
+from tests.synthetic import make_cell
 
 
 def figure(row: int, replicas: int, rate: float, source: str = "a paper", **keys: Any) -> PublishedFigure:
@@ -62,3 +65,12 @@ def test_a_batch_that_a_table_does_not_give_is_not_said_to_be_0() -> None:
     figures = [figure(2, 1, 10.0), figure(3, 2, 19.0)]
     unsaid = [f.model_copy(update={"keys": {k: v for k, v in f.keys.items() if k != "batch_size"}}) for f in figures]
     assert ", batch not given, " in series_of(unsaid)[0].words
+
+
+def test_published_scaling_is_of_a_fixed_batch_a_replica_and_stands_beside_no_other() -> None:
+    shapes = (("none", 1), ("mirrored", 2), ("mirrored", 3))
+    strong = [make_cell(*shape, 12, batch_scope="global", global_batch_size=12) for shape in shapes]
+    picture = efficiency_figure(workload(strong, faults=False), "fig")
+    assert picture is not None
+    assert picture.title.startswith("Strong scaling: ")
+    assert picture.overlay == ()

@@ -71,7 +71,7 @@ DIGESTS = {
     "github-action-smaller": "48fd2553d14d6cb8",
     "json": "f5901b95555fbd84",
     "junit": "cfd31d24b48ada12",
-    "markdown": "2110af5ce71bc2a6",
+    "markdown": "59aecc4d9047d8ee",
     "pytest-benchmark": "42e0169faf1460c6",
     "windows": "0961d253a78d6ae6",
 }

@@ -146,7 +146,7 @@ def test_an_op_that_is_faster_than_the_default_is_a_bullet() -> None:
     run = reference()
     [text] = answers(summarise(run.manifest, run.trials))
     [told] = [words for words in text.sentences if words.startswith("The default op is not the fastest: ")]
-    assert "mirrored, 2 replicas, batch 32: reduction_to_one_device has 16 % more throughput" in told
+    assert "mirrored, 2 replicas, batch 32: reduction_to_one_device has 116 % [111 – 121] of its throughput" in told
     assert len(told.split("; ")) == 3
     summary = summarise(*make_run([make_cell("none"), make_cell("mirrored", 2)], faults=False))
     assert "The default op" not in " ".join(answers(summary)[0].sentences)
@@ -184,7 +184,18 @@ def test_many_answers_begin_with_one_table_and_the_cards_are_folded() -> None:
     summary = summarise(run.manifest, run.trials)
     rows = overview_table(summary).rows
     assert len(rows) == 20
-    assert rows[0][1:] == ("5 of 5", "none ×1 b12 global", "4,470 examples/s", "0.350× no strategy")
+    assert rows[0][1:] == (
+        "5 of 5",
+        "none ×1 b12 global",
+        "4,470 examples/s",
+        "mirrored ×2 b12 global: 0.350× no strategy",
+    )
+    models = ("mlp", "mnist_cnn", "resnet20", "lstm")
+    every = [make_cell(*of, model=model, device="gpu") for model in models for of in (("none",), ("mirrored", 2))]
+    known = [row[3:] for row in overview_table(summarise(*make_run(every, faults=False))).rows]
+    given = r"[\d,]+ examples/s (± [\d.]+ %|\[[\d,]+ – [\d,]+\]) in these minutes"
+    assert all(re.fullmatch(given, throughput) for throughput, _ in known)
+    assert all(re.fullmatch(r"mirrored ×2 b32: [\d.]+× ± [\d.]+ % no strategy", gain) for _, gain in known)
     few = page(*make_run(ONE, faults=False))
     assert "at a glance</h2>" not in few
     assert '</summary>\n<div class="answer">' not in few

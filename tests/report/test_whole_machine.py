@@ -3,14 +3,18 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from harness.analysis import summarise
 from harness.record.manifest import DeviceRecord
 from harness.record.reading import load_run
 from harness.record.trial import TrialRecord
+from harness.report.figures import throughput_figure
 from harness.report.words.answer import answer_lines
 from harness.report.words.brief import brief_lines
 from tests.comparisons import scaled
 from tests.report.answers import said
+from tests.report.workloads import workload
 from tests.synthetic import failed, make_cell, make_run, unproved
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +54,7 @@ def test_faster_than_one_virtual_device_is_no_claim_where_the_whole_machine_was_
     text = said()
     assert text.startswith("Faster than one device; against the whole machine not measured.\n")
     assert "Whether distributing pays is unknown: the fastest has 1.88× [1.86 – 1.89]" in text
-    assert "no strategy on all cores, which one would run instead, was not measured." in text
+    assert "the whole machine without a strategy, which one would run instead, was not measured." in text
     assert "istributing pays:" not in text
     slower = said([make_cell("none"), make_cell("mirrored", 2)], physical=1)
     assert "On these virtual devices do not distribute: the best" in slower  # as it would be against a faster base
@@ -76,8 +80,8 @@ def test_a_whole_machine_that_could_not_be_proved_is_not_said_to_be_unmeasured()
     summary = summarise(*make_run(cells, faults=False, change=lambda it: unproved(it) if it.cell == WHOLE else it))
     text, glance = "\n".join(answer_lines(summary)), "\n".join(brief_lines(summary))
     assert text.startswith("Faster than one device; against the whole machine not measured and proved.\n")
-    assert "no strategy on all cores, which one would run instead, was not measured and proved." in text
-    assert "one device, but no strategy on all cores was not measured and proved." in glance
+    assert "the whole machine without a strategy, which one would run instead, was not measured and proved." in text
+    assert "one device; the whole machine without a strategy was not measured and proved." in glance
 
 
 GAINS = "The gain is of these processors: what more devices would give, replicas that share them do not tell."
@@ -94,3 +98,19 @@ def test_overhead_and_a_gain_never_stand_in_one_answer() -> None:
     for text in (on_two_cores(0.3), on_two_cores(0.3, physical=1)):
         assert GAINS not in text
         assert "overhead, not hardware scaling" in text
+
+
+@pytest.mark.parametrize(
+    ("blocks", "most", "run"), [(4, "fastest", ", what one would run instead"), (1, "highest", "")]
+)
+def test_the_line_across_is_what_one_would_run_where_it_is_the_fastest_without_a_strategy(
+    blocks: int, most: str, run: str
+) -> None:
+    wide = make_cell("none", intra_op_threads=2)
+    cells = [make_cell("none"), wide, make_cell("mirrored", 2), make_cell("mirrored", 3)]
+    work = workload(cells, blocks=blocks, faults=False, change=lambda it: scaled(it, 0.5) if it.cell == wide else it)
+    picture = throughput_figure(work, "fig")
+    assert picture is not None
+    assert f", the {most} of its 2 base cases. " in picture.caption
+    assert re.search(rf"examples/s \(none ×1 b32 2 threads\){run}( of any strategy)?\. Each point", picture.caption)
+    assert picture.caption.startswith(f"The {most} distributed cell, ")

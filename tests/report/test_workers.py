@@ -1,11 +1,13 @@
 """The figure of workers: who straggles, by windows or by what each computes alone, and what is not said of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.analysis import summarise
 from harness.analysis.workers import step_times
 from harness.record.trial import TrialRecord
-from harness.report.figures import workers_figure
+from harness.report.figures import steps_figure, workers_figure
 from harness.report.tables.sweep import steps_table
 from tests.synthetic import computing, make_cell, make_run
 
@@ -25,6 +27,22 @@ def test_a_straggling_worker_is_named() -> None:
     assert "Stragglers: multi_worker_mirrored 2 workers" in picture.caption
     assert "worker 1 (6.0 % behind the fastest, last in 100 %)" in picture.caption
     assert [row["straggles"] for row in picture.data] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("tail", "found"),
+    [
+        (1.004, "No cell has a tail: 95 % of each cell's windows take less"),
+        (1.2, "The longest tail is none ×1 b32's: 5 % of its windows take more than 1.20 times the median."),
+    ],
+)
+def test_a_tail_that_is_none_is_not_called_the_longest(tail: float, found: str) -> None:
+    manifest, trials = make_run([make_cell()], faults=False)
+    [(cell_id, cell)] = step_times(trials).items()
+    planted = replace(cell, times=replace(cell.times, p95_s=tail * cell.times.p50_s))
+    picture = steps_figure(summarise(manifest, trials).workloads[0], {cell_id: planted}, "fig")
+    assert picture is not None
+    assert picture.caption.startswith(found)
 
 
 def test_no_worker_of_a_run_that_has_not_finished_is_called_a_straggler() -> None:

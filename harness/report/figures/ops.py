@@ -1,4 +1,4 @@
-"""Cross-device ops side by side, relative to TensorFlow's own default."""
+"""Cross-device ops side by side, relative to the engine's own default."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def ops_figure(summary: WorkloadSummary, name: str, margins: Margins | None = No
 def _caption(summary: WorkloadSummary, groups: Sequence[OpGroup], verdicts: Mapping[str, Judgement]) -> str:
     """How the figure is to be read."""
     text = (
-        "Each op against the reference of its row: TensorFlow's own default (auto) where it was measured, else the "
+        "Each op against the reference of its row: the engine's own default (auto) where it was measured, else the "
         "fastest. An interval that runs out of the figure is in the table."
     )
     if any(judgement.verdict == "undecided" for judgement in verdicts.values()):

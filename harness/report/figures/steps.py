@@ -17,6 +17,9 @@ MOST = 40
 _SPREAD = 3.0
 """Above this ratio of largest to smallest step time the axis is logarithmic: no cell may be a point at its edge."""
 
+_TAIL = 1.01
+"""As many times the median, from which the 95th percentile of windows is a tail."""
+
 
 @dataclass(frozen=True)
 class _Line:
@@ -36,10 +39,13 @@ def steps_figure(summary: WorkloadSummary, times: dict[str, CellTimes], name: st
     lines = [_Line(shortened(cell.label), times[cell.cell_id].times) for cell in cells]
     rows = [{"cell_id": cell.cell_id, "cell": cell.label, **_row(times[cell.cell_id].times)} for cell in cells]
     worst = max(lines, key=lambda line: line.times.p95_s / line.times.p50_s)
-    caption = (
-        f"The longest tail is {worst.label}'s: 5 % of its windows take more than "
-        f"{significant(worst.times.p95_s / worst.times.p50_s, 3)} times the median. {_HOW}"
+    tail = worst.times.p95_s / worst.times.p50_s
+    found = (
+        f"The longest tail is {worst.label}'s: 5 % of its windows take more than {significant(tail)} times the median."
     )
+    if tail < _TAIL:
+        found = "No cell has a tail: 95 % of each cell's windows take less than 1 % more than their median."
+    caption = f"{found} {_HOW}"
     if min(line.times.windows for line in lines) < 100:
         few, many = min(line.times.windows for line in lines), max(line.times.windows for line in lines)
         count = f"{few:,}" if few == many else f"{few:,} to {many:,}"

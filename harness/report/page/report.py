@@ -6,14 +6,17 @@ import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from harness.analysis import RunSummary, summarise
 from harness.analysis.cells import PHASE_FIELDS
 from harness.analysis.comparison import Comparison
+from harness.record.kind import TRIALS_NAME
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
+from harness.record.packed import records_file
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.export.base import write
@@ -59,10 +62,15 @@ def write_report(
     Raises StorageError when `output` cannot be written, HarnessError when a record cannot be summarised.
     """
     summary = summarise(manifest, trials, rank_unproved)
-    seen = None if run_folder is None else os.path.relpath(run_folder, output.parent)
-    place = None if run_folder is None else _place(run_folder)
-    beside = tuple(others)
-    source = PageSource(manifest, trials, summary, validation, comparison, overlay, seen, place, output, limits, beside)
+    source = PageSource(
+        *(manifest, trials, summary, validation, comparison, overlay),
+        output=output,
+        limits=limits,
+        others=tuple(others),
+    )
+    if run_folder is not None:
+        seen, place = os.path.relpath(run_folder, output.parent), _place(run_folder)
+        source = replace(source, run_folder=seen, run_place=place, records=records_file(run_folder / TRIALS_NAME).name)
     write_page(source, output)
     return summary
 

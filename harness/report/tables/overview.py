@@ -2,7 +2,7 @@
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.report.tables.table import Head, Table
-from harness.report.words.headline import few_words, nothing_compared, without_strategy
+from harness.report.words.headline import few_words, nothing_compared, throughput_words, without_strategy
 from harness.report.words.text import NOTHING, listed, plus_minus, significant
 from harness.visible import plural, printable
 
@@ -18,7 +18,7 @@ def overview_table(summary: RunSummary) -> Table:
         Head("cells that ended well", False),
         Head("fastest", False),
         Head("its throughput"),
-        Head("best that distributes"),
+        Head("best that distributes", False),
     )
     few = dict.fromkeys(few_words(work) for work in works if nothing_compared(work))
     told = f"With {listed(few)} the fastest is only the highest." if few else ""
@@ -31,10 +31,9 @@ def _row(work: WorkloadSummary) -> tuple[str, ...]:
     if not work.ranking:
         return name, proved, NOTHING, NOTHING, NOTHING
     best = work.ranking[0]
-    assert best.measured is not None
-    throughput = f"{significant(best.measured.throughput.value)} {work.workload.quantity.unit}"
     gain = NOTHING
     if answer.speed_up is not None:
         known = f"{plus_minus(answer.speed_up)} " if answer.speed_up.known else ""
-        gain = f"{significant(answer.speed_up.value)}× {known}{without_strategy(work)}"
-    return name, proved, printable(best.label), throughput, gain
+        distributed = next(cell.label for cell in work.ranking if cell.cell_id == answer.best_distributed_id)
+        gain = f"{distributed}: {significant(answer.speed_up.value)}× {known}{without_strategy(work)}"
+    return name, proved, printable(best.label), throughput_words(best), printable(gain)

@@ -133,7 +133,8 @@ def rankings_words(summary: RunSummary) -> str:
 
 def failed_words(summary: RunSummary) -> str:
     """How many cells have no number, by what became of them; empty where every one has."""
-    return listed((f"{summary.counts[name]} {STATUS_WORDS[name]}" for name in _FAILED if summary.counts.get(name)), 9)
+    words = {**STATUS_WORDS, "wrong_result": "wrong"}
+    return listed((f"{summary.counts[name]} {words[name]}" for name in _FAILED if summary.counts.get(name)), 9)
 
 
 def unfinished_words(summary: RunSummary) -> str:
@@ -147,10 +148,12 @@ def unfinished_words(summary: RunSummary) -> str:
         return f"There was no time for {summary.no_time_for} of {asked}{wide}."
     stopped = summary.status == "interrupted"
     state, when = ("was interrupted", "") if stopped else ("has not finished", " once nothing measures it")
-    recorded = summary.trials - summary.again
+    recorded, never = summary.trials - summary.again, summary.not_run_again
+    unsupported = f"; {never:,} are of cells that are not supported here, which are not tried again" if never else ""
+    ends = "runs the rest" if summary.planned > recorded + never else "ends it"
     return (
-        f"The sweep {state}: {recorded:,} of {summary.planned:,} planned trials are recorded. It is not judged "
-        f"before its end; --resume {summary.run_id} runs the rest{when}."
+        f"The sweep {state}: {recorded:,} of {summary.planned:,} planned trials are recorded{unsupported}. It is not "
+        f"judged before its end; --resume {summary.run_id} {ends}{when}."
     )
 
 
@@ -279,7 +282,8 @@ def _verdict(work: WorkloadSummary) -> str:
             gain = f"{answer.paying} of {answer.distributed} distributed cells gain"
             return f"{where}istributing pays: {best} {against}; {gain}."
         case "beats_one_device":
-            no_whole = f"no strategy on all cores, which one would run instead, was not {whole_lacking(work)}"
+            whole = "the whole machine without a strategy, which one would run instead"
+            no_whole = f"{whole}, was not {whole_lacking(work)}"
             return f"Whether distributing pays is unknown: {best} {against}, but {no_whole}."
         case "do_not_distribute" if fastest_distributes(work):
             has, lacks = by_base(work)

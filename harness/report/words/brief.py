@@ -149,7 +149,7 @@ def _pays(work: WorkloadSummary, text: AnswerText) -> str:
         case "pays":
             return f"Distributing pays: {has}{size} {without_strategy(work)}." if has else ""
         case "beats_one_device":
-            alone = f"one device, but no strategy on all cores was not {whole_lacking(work)}"
+            alone = f"one device; the whole machine without a strategy was not {whole_lacking(work)}"
             return f"Whether distributing pays is unknown: {has}{size} {alone}."
         case "do_not_distribute" if fastest_distributes(work):
             return f"In {by_base(work)[0]} distributing does not pay: {best} has {size} {without_strategy(work)}."

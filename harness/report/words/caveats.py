@@ -14,7 +14,7 @@ from harness.report.words.headline import as_known, varying
 from harness.report.words.over import over_base
 from harness.report.words.remedies import trend_remedy
 from harness.report.words.separation import ENOUGH
-from harness.report.words.text import is_useless, listed, significant
+from harness.report.words.text import is_useless, listed, share, significant
 from harness.spec.axes import ENGINE
 from harness.spec.inputs import BEFORE_CACHE
 from harness.spec.naming import key_words
@@ -58,7 +58,7 @@ def _ops(work: WorkloadSummary, margins: Margins) -> Iterator[str]:
     verdicts = judge_ops(work.ops, margins) if work.judged else {}
     of_default = {cell.cell_id for cell in work.cells if cell.trials.cell.get("cross_device_op") == "auto"}
     faster = [
-        f"{group.label}: {item.name} has {significant(100 * (item.relative.value - 1), 2)} % more throughput"
+        f"{group.label}: {item.name} has {share(item.relative)} of its throughput"
         for group in work.ops
         if group.reference_id in of_default
         for item in group.results
@@ -136,10 +136,12 @@ def _compilers(work: WorkloadSummary) -> Iterator[str]:
     """Engines that compile what TensorFlow was not asked to, where both are ranked."""
     ranked = [(cell.trials.cell, cell.trials.executed) for cell in work.ranking]
     compile_all = sorted({str(cell.get("engine")) for cell, ran in ranked if "XLA" in ran.unlike.get("compiler", "")})
-    if compile_all and any(cell.get("engine") == ENGINE and not cell.get("xla") for cell, _ in ranked):
+    of_tensorflow = {bool(cell.get("xla")) for cell, _ in ranked if cell.get("engine") == ENGINE}
+    if compile_all and False in of_tensorflow:
+        more = "" if True in of_tensorflow else ": --xla false,true measures what that gives"
         yield (
             f"{listed(compile_all)} compiled the whole step with XLA, and TensorFlow runs a graph of ops, each by "
-            "itself, unless it is asked to compile: --xla false,true measures what that gives."
+            f"itself, unless it is asked to compile{more}."
         )
     if compile_all:
         beside = (told_of(str(cell.get("engine"))).uncompiled for cell, _ in ranked)

@@ -125,7 +125,8 @@ def _of_known(known: Sequence[Rival], tied: int, block_s: float | None) -> str:
     if len(needed) > len(within):
         text += f"; {len(needed) - len(within)} more would take up to {needed[-1]}"
     if equal:
-        text += f"; {equal} differ by so little that no affordable number would do: take them as equal"
+        differ, them = ("differs", "it") if equal == 1 else ("differ", "them")
+        text += f"; {equal} {differ} by so little that no affordable number would do: take {them} as equal"
     return f"{text}. To decide between two cells only, harness ab needs less."
 
 

@@ -137,9 +137,15 @@ def seconds(value: float | None) -> str:
     """Seconds, milliseconds or microseconds, three significant digits."""
     if value is None:
         return NOTHING
+    unit, factor = unit_of(value)
+    return f"{significant(value * factor)} {unit}"
+
+
+def unit_of(value: float) -> tuple[str, float]:
+    """The unit that so many seconds are told in, and how many of it a second has."""
     if value >= 1 or value == 0:
-        return f"{significant(value)} s"
-    return f"{significant(value * 1e3)} ms" if value >= 1e-3 else f"{significant(value * 1e6)} µs"
+        return "s", 1.0
+    return ("ms", 1e3) if value >= 1e-3 else ("µs", 1e6)
 
 
 def size(value: int | None) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.analysis.comparison import Comparison
+from harness.record.kind import TRIALS_NAME
 from harness.record.limits import LimitsRecord
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
@@ -33,7 +34,8 @@ class PageSource:
     """The run's folder as the page sees it, for links to its traces; None is `../results/<run_id>`."""
     run_place: str | None = None
     """The run's folder as a command names it; None is `results/<run_id>`."""
-
+    records: str = TRIALS_NAME
+    """The file in it that has its trials."""
     output: Path | None = None
     """The file that the page becomes, for links to the documentation."""
     limits: LimitsRecord | None = None

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.record.kind import TRIALS_NAME
 from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.report.page.trials.columns import DIGITS_SHOWN, columns_of, described_cells, labels_of, varying_keys
@@ -61,9 +62,10 @@ class TrialsSection:
 
 
 def trials_section(
-    manifest: RunManifest, trials: Sequence[TrialRecord], place: str | None = None
+    manifest: RunManifest, trials: Sequence[TrialRecord], place: str | None = None, records: str = TRIALS_NAME
 ) -> TrialsSection | None:
-    """Every trial of the run; None when there is none yet. `place` is its folder as a command names it."""
+    """Every trial of the run; None when there is none yet. `place` is its folder as a command names it, and `records`
+    the file in it that has the trials."""
     if not trials:
         return None
     where = printable(place or f"results/{manifest.run_id}")
@@ -73,7 +75,7 @@ def trials_section(
     filters = _filters(trials, cells)
     data = columns_of(trials, cells) | {
         "run": printable(manifest.run_id),
-        "place": where,
+        "records": f"{where}/{records}",
         "cells": described_cells(manifest, cells),
         "grain": GRAIN,
         "perChunk": PER_CHUNK,
@@ -86,8 +88,8 @@ def trials_section(
         headings=tuple((quantity.worded(key), quantity.worded(name), numeric) for key, name, numeric in HEADINGS),
         rows=tuple(_row(number, trial, labels[trial.cell_id]) for number, trial in enumerate(first, start=1)),
         total=len(trials),
-        without_script=_without_script(where, len(trials)),
-        notes=_notes(where, details, len(trials)),
+        without_script=_without_script(where, records, len(trials)),
+        notes=_notes(f"{where}/{records}", details, len(trials)),
         filters=filters,
         data=packed(data),
         chunks=details.chunks,
@@ -111,18 +113,18 @@ def _row(number: int, trial: TrialRecord, label: str) -> tuple[str, ...]:
     )
 
 
-def _without_script(place: str, total: int) -> str:
+def _without_script(place: str, records: str, total: int) -> str:
     shown = min(total, FIRST_ROWS)
     rest = f"The first {shown} of {plural(total, 'trial')}" if shown < total else f"{plural(total, 'trial')}"
     export = f"python -m harness export {shlex.quote(place)} --format csv"
     return (
         f"{rest}, in the order recorded. To sort, filter and open them this page needs JavaScript; without it, all are "
-        f"in {place}/trials.jsonl, and `{export}` makes a table of them."
+        f"in {place}/{records}, and `{export}` makes a table of them."
     )
 
 
-def _notes(place: str, details: Details, total: int) -> tuple[str, ...]:
-    where = f"{place}/trials.jsonl, whose line number is the trial's number here"
+def _notes(records: str, details: Details, total: int) -> tuple[str, ...]:
+    where = f"{records}, whose line number is the trial's number here"
     figures = (
         f"Figures are rounded to {DIGITS_SHOWN} digits and windows to a thousandth of the trial's median window; "
         f"unrounded they are in {where}."

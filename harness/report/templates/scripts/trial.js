@@ -161,7 +161,7 @@ window.harnessTrial = ({ i, detail, data, coded, cellOf, number, named, element,
 
   const windows = detail && detail.w ? windowsOf(detail.w)
     : number("windows", i) === null ? [] : [heading("Windows"),
-      element("p", {}, `They are not in this page, which would be too large with all of them, but in line ${i + 1} of ${data.place}/trials.jsonl.`)];
+      element("p", {}, `They are not in this page, which would be too large with all of them, but in line ${i + 1} of ${data.records}.`)];
   const reason = named("reason", i);
   const evidence = detail && detail.e ? [element("details", {}, element("summary", {}, "Stacks and output"), element("pre", { tabindex: 0 }, detail.e))] : [];
   return [

@@ -5,12 +5,14 @@ import importlib.resources
 import json
 import re
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.record.checks import Checks
 from harness.record.trial import TrialRecord
+from harness.report.page.report import write_report
 from harness.report.page.trials import trials_section
 from harness.report.page.trials.columns import columns_of
 from harness.report.page.trials.detail import GRAIN, PER_CHUNK, details_of
@@ -122,12 +124,20 @@ def test_cells_that_share_a_label_are_told_apart() -> None:
 
 def test_the_section_names_the_folder_that_the_run_lies_in_and_the_command_that_reads_it() -> None:
     manifest, trials = make_run([make_cell()], blocks=1, faults=False)
-    section = trials_section(manifest, trials, "results/kept here")
+    section = trials_section(manifest, trials, "results/kept here", "trials.jsonl.gz")
     assert section is not None
-    assert "all are in results/kept here/trials.jsonl" in section.without_script
+    assert "all are in results/kept here/trials.jsonl.gz, and" in section.without_script
     assert "`python -m harness export 'results/kept here' --format csv`" in section.without_script
-    assert any("results/kept here/trials.jsonl" in note for note in section.notes)
-    assert unpacked(section.data)["place"] == "results/kept here"
+    assert any("results/kept here/trials.jsonl.gz, whose line" in note for note in section.notes)
+    assert unpacked(section.data)["records"] == "results/kept here/trials.jsonl.gz"
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "trials.jsonl.gz"])
+def test_a_page_names_the_file_of_records_that_is_there(name: str, tmp_path: Path) -> None:
+    manifest, trials = make_run([make_cell()], blocks=1, faults=False)
+    (tmp_path / name).touch()
+    write_report(manifest, trials, page := tmp_path / "page.html", run_folder=tmp_path)
+    assert f"/{name}, whose line number" in page.read_text(encoding="utf-8")
 
 
 def test_times_that_are_no_times_and_long_texts_do_no_harm() -> None:
