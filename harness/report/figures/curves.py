@@ -100,7 +100,7 @@ def scaling_word(summary: WorkloadSummary) -> str:
 
 
 def _is_strong(summary: WorkloadSummary) -> bool:
-    return summary.workload.get("batch_scope") == "global"
+    return bool(summary.workload.get("batch_scope") == "global")
 
 
 def published_anchors() -> tuple[Published, ...]:
