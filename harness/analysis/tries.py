@@ -30,12 +30,12 @@ class Try:
     @property
     def judged(self) -> bool:
         """Whether there is a verdict, be it that nothing is decided."""
-        return self.verdict not in ("not measured", "invalid")
+        return self.reason is None
 
     @property
     def faster(self) -> bool:
         """Whether the cell is faster with it."""
-        return self.verdict == "faster"
+        return self.judged and self.verdict == "faster"
 
 
 def tries_of(run: Run, results: Path) -> tuple[Try, ...]:
@@ -50,10 +50,13 @@ def tries_of(run: Run, results: Path) -> tuple[Try, ...]:
 def read_try(record: TryRecord, cell: Cell, beside: Path, results: Path) -> Try:
     """One of them, whose run is in the folder `beside`."""
     if record.run_id is None:
-        return Try(record, cell, None, record.reason)
+        return Try(record, cell, None, record.reason or "its run was not begun")
     try:
         run = load_run(beside / record.run_id)
         comparison = comparison_of_ab(run, validation=find_validation(results, run.manifest.facts.get("machine.id")))
     except HarnessError as error:
         return Try(record, cell, None, record.reason or str(error))
-    return Try(record, cell, comparison, record.reason or comparison.rows[0].verdicts.wall.reason)
+    wall = comparison.rows[0].verdicts.wall
+    unfinished = "its run has not finished" if run.manifest.status != "finished" else None
+    none = wall.reason or unfinished
+    return Try(record, cell, comparison, none and (record.reason or none))

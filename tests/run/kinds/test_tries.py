@@ -1,6 +1,7 @@
 """`explain --try`: levers measured by `ab`, each a run of its own that the run of `explain` names, on stand-ins."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from harness.protocol.messages import Outcome, Request
 from harness.record.explain import EMPTY, NO_REDUCTION, ExplainPlan
 from harness.record.manifest import ComparisonRecord
 from harness.record.reading import list_runs, load_manifest
+from harness.report.tables.tries import try_tables
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import sides_of
 from harness.run.kinds.tries import MOST_TRIES, try_levers
 from harness.spec.cell import TrainingCell, trained
 from tests.run.benches import ExplainBench, press_ctrl_c
-from tests.run.fakes import FakeZygote, Play
+from tests.run.fakes import WELL, FakeZygote, Play
 
 HIERARCHICAL, TO_ONE = "cross_device_op=hierarchical_copy", "cross_device_op=reduction_to_one_device"
 BATCH, PACK = "batch_size=64", "bytes_per_pack=1048576"
@@ -42,9 +44,13 @@ class TryBench(ExplainBench):
         self.takes = {HIERARCHICAL: 1.0, TO_ONE: 0.8, BATCH: 3.0, PACK: 1.2}
         self.ends: dict[str, Outcome] = {}
         self.stops_in: str | None = None
-        """The lever during whose first trial Ctrl-C is pressed."""
+        """The lever during one of whose trials Ctrl-C is pressed."""
+        self.looks = (3,)
+        self.well_before = 0
+        """Trials of each lever that go well before it is stopped, or its end comes."""
+        self._of_lever: Counter[str] = Counter()
         patch.setattr("harness.run.kinds.ab.side_zygotes", self._both)
-        patch.setattr("harness.run.kinds.tries.settings_for", lambda _: AbSettings(Margins(), looks=(3,)))
+        patch.setattr("harness.run.kinds.tries.settings_for", lambda _: AbSettings(Margins(), looks=self.looks))
         for name in ("WINDOWING", "OF_UNLIKE_STEPS"):
             patch.setattr(f"harness.run.kinds.sides.{name}", {"windows": 5, "max_warmup": 0, "window": 0.01})
 
@@ -56,11 +62,14 @@ class TryBench(ExplainBench):
     def _plays(self, request: Request) -> Play:
         share = {NO_REDUCTION: 0.5, EMPTY: 0.01}.get(request.instrument, 1.0)
         lever = lever_of(trained(request.cell)) if request.task == "trial" else ""
-        if lever and lever == self.stops_in:
+        self._of_lever[lever] += 1
+        is_well = self._of_lever[lever] <= self.well_before
+        if lever and lever == self.stops_in and not is_well:
             self.stops_in = None
             return Play(1, press_ctrl_c)
         seconds = 0.1 * share * self.takes.get(lever, 1.0)
-        return Play(seconds=lambda number: seconds + 1e-6 * (number % 2), outcome=self.ends.get(lever, Play().outcome))
+        outcome = WELL if is_well else self.ends.get(lever, WELL)
+        return Play(seconds=lambda number: seconds + 1e-6 * (number % 2), outcome=outcome)
 
 
 @pytest.fixture
@@ -113,17 +122,31 @@ def test_a_lever_that_makes_no_sense_does_not_lose_the_rest(bench: TryBench, mon
     assert (tried[1].record.run_id, tried[1].reason) == (None, "side b: it makes no sense")
 
 
-def test_tries_that_were_stopped_go_on_where_they_were(bench: TryBench) -> None:
+@pytest.mark.parametrize(("stopped", "well_before"), [(HIERARCHICAL, 0), (TO_ONE, 1)])
+def test_tries_that_were_stopped_go_on_where_they_were(bench: TryBench, stopped: str, well_before: int) -> None:
     path = bench.begin()
-    bench.stops_in = HIERARCHICAL
+    bench.stops_in, bench.well_before = stopped, well_before
     with pytest.raises(Interrupted, match="harness explain --try --resume"):
         try_levers(path)
     begun = [one.run_id for one in load_manifest(path).part(ExplainPlan).tries]
     tried = try_levers(path)
-    assert [one.record.run_id for one in tried][:2] == begun
+    assert [one.record.run_id for one in tried][: len(begun)] == begun
     assert verdicts(tried) == {PACK: "slower", HIERARCHICAL: "equivalent", TO_ONE: "faster"}
     assert len(list_runs(path.parent)) == 1 + MOST_TRIES
     assert try_levers(path) == tried
+
+
+@pytest.mark.parametrize(("looks", "reason"), [((3,), "1 pair of trials"), ((6,), "no verdict before the first look")])
+def test_a_lever_that_crashes_after_a_good_block_has_no_verdict_and_says_why(
+    bench: TryBench, looks: tuple[int, ...], reason: str
+) -> None:
+    bench.looks, bench.well_before = looks, 1
+    bench.ends[HIERARCHICAL] = Outcome(status="crashed", reason="it is gone")
+    tried = try_levers(bench.begin())
+    assert [one.record.setting for one in tried if not one.judged] == [HIERARCHICAL]
+    [said] = [row[3] for row in try_tables(tried)[0].rows if row[1] == HIERARCHICAL]
+    assert said.startswith(f"undecided: {reason}")
+    assert sum(one.judged for one in tried) == MOST_TRIES
 
 
 def test_a_line_announces_each_lever(bench: TryBench) -> None:
