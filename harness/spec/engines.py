@@ -1,6 +1,7 @@
 """A sweep of several engines: what each is asked for, and one matrix of all."""
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
@@ -19,8 +20,24 @@ from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 
 DEVICE = "device"
+BETWEEN_PYTHONS = re.compile(r",(?=\w+=)")
+"""What parts the interpreters of several engines; a path may have commas."""
 OF_TRAININGS = tuple(key for key, axis in TABLE.items() if axis.choices and axis.apart)
 """Keys of which no value stands in for another where models are trained: device, model, data and optimizer."""
+
+
+def engine_for(cell: Cell, sweep: Sweep) -> str:
+    """The engine of a cell. A step of a user's own, and a run from when it was a setting, has it in its spec."""
+    own, asked = cell.get("engine"), sweep.asked("engine")
+    return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
+
+
+def interpreters_for(engine: str, sweep: Sweep) -> str:
+    """What of `engine_python` is for one of a sweep's engines. What a user's own is called nobody knows here: it is
+    given all that is not for the others."""
+    others = {*sweep.asked("engine")} - {engine}
+    named = [(part.partition("=")[0], part) for part in BETWEEN_PYTHONS.split(sweep.engine_python)]
+    return ",".join(part for name, part in named if (name not in others if ":" in engine else name == engine))
 
 
 def only_engine_of(sweep: Sweep) -> str:
@@ -29,12 +46,6 @@ def only_engine_of(sweep: Sweep) -> str:
     if len(asked) != 1:
         raise UsageError(f"engine: given {', '.join(asked)}, expected one: only a sweep has several")
     return str(asked[0])
-
-
-def engine_for(cell: Cell, sweep: Sweep) -> str:
-    """The engine of a cell. A step of a user's own, and a run from when it was a setting, has it in its spec."""
-    own, asked = cell.get("engine"), sweep.asked("engine")
-    return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
 
 
 def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple[Sweep, Catalogue]]:

@@ -5,6 +5,7 @@ from typing import Any
 from harness.spec.axes import OF_OWN_STEP, TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import GRADIENTS
+from harness.spec.engines import interpreters_for
 from harness.spec.pipeline import PipelineCell
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import OF_STEP, OWN_OF_WORK, Sweep
@@ -53,11 +54,12 @@ def _once_settings(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     return found
 
 
-def settings_of(sweep: Sweep) -> list[KeyValue]:
-    """The seed, and every setting that changes what is measured and is not at its default."""
+def settings_of(sweep: Sweep, engine: str) -> list[KeyValue]:
+    """The seed, and every setting that changes what a cell of this engine is measured to be and is not at its
+    default."""
     found = []
     for key, setting in SETTINGS.items():
-        value = getattr(sweep, key)
+        value = interpreters_for(engine, sweep) if key == "engine_python" else getattr(sweep, key)
         if setting.repeated and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
             found.append((key, text_of(key, value), value))
     return found

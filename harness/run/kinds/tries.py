@@ -23,6 +23,7 @@ from harness.run.kinds.decision import settings_for
 from harness.run.kinds.sides import Side, sides_of
 from harness.run.progress import Progress, Quiet
 from harness.run.request import names_for
+from harness.spec.engines import engine_for
 from harness.spec.recipe import flag_of, keys_of, settings_of
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import Sweep
@@ -94,7 +95,8 @@ def _measure(path: Path, sweep: Sweep, lever: Lever, earlier: Try | None, progre
 
 def _sides(lever: Lever, sweep: Sweep) -> tuple[tuple[Side, Side], list[str]]:
     """The cell, the cell with the lever, and the command line that compares them. UsageError as `ab` has them."""
-    asked = [key for key in settings_of(sweep) if not SETTINGS[key[0]].of_sides and key[2] != _OURS.get(key[0])]
+    settings = settings_of(sweep, engine_for(lever.cell, sweep))
+    asked = [key for key in settings if not SETTINGS[key[0]].of_sides and key[2] != _OURS.get(key[0])]
     spelled = [*keys_of(lever.cell, sweep), *asked]
     base: dict[str, Any] = {key: value for key, _, value in spelled}
     command = ["harness", "ab", *(word for one in spelled for word in flag_of(one)), "--b", lever.setting]

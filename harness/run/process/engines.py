@@ -19,13 +19,11 @@ from harness.files import default_data_dir, read_whole
 from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
-from harness.spec.engines import only_engine_of
+from harness.spec.engines import BETWEEN_PYTHONS, only_engine_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of, software_of
 
 KEY = "engine_python"
-BETWEEN = re.compile(r",(?=\w+=)")
-"""What parts the interpreters of several engines; a path may have commas."""
 MINOR = re.compile(r"\d+\.\d+")
 SEAL = "harness-engine"
 """A file that stands in an environment once all of it is installed: the digest of the pins that it was made from."""
@@ -154,7 +152,7 @@ def _given(sweep: Sweep, engine: Engine, among: Collection[str]) -> str | None:
     own = [engine.name] if environment_of(engine) is not None else []
     known = dict.fromkeys([*own, *environments(), *among])
     found: dict[str, str] = {}
-    for text in BETWEEN.split(sweep.engine_python) if sweep.engine_python else ():
+    for text in BETWEEN_PYTHONS.split(sweep.engine_python) if sweep.engine_python else ():
         name, equals, path = text.partition("=")
         if not equals or not path:
             raise UsageError(f"{KEY}: given '{text}', expected NAME=PATH, such as jax=.venv-jax/bin/python")

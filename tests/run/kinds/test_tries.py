@@ -15,6 +15,7 @@ from harness.protocol.messages import Outcome, Request
 from harness.record.explain import EMPTY, NO_REDUCTION, ExplainPlan
 from harness.record.manifest import ComparisonRecord
 from harness.record.reading import list_runs, load_manifest
+from harness.record.store import RunStore
 from harness.report.tables.tries import try_tables
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import sides_of
@@ -147,6 +148,15 @@ def test_a_lever_that_crashes_after_a_good_block_has_no_verdict_and_says_why(
     [said] = [row[3] for row in try_tables(tried)[0].rows if row[1] == HIERARCHICAL]
     assert said.startswith(f"undecided: {reason}")
     assert sum(one.judged for one in tried) == MOST_TRIES
+
+
+def test_a_lever_of_a_run_of_several_engines_is_tried_with_the_interpreter_of_its_own_alone(bench: TryBench) -> None:
+    path = bench.begin()
+    with RunStore.open_for_resume(path) as store:
+        of_several = {"engine": ["tensorflow", "jax"], "engine_python": "jax=/no/such/python"}
+        sweep = store.manifest.sweep.model_copy(update=of_several)
+        store.update_manifest(store.manifest.model_copy(update={"sweep": sweep}))
+    assert [one.reason for one in try_levers(path)] == [None] * MOST_TRIES
 
 
 def test_a_line_announces_each_lever(bench: TryBench) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
+from harness.spec.engines import engine_for
 from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
 from harness.spec.work import Cell
@@ -16,10 +17,11 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
 
     A name with a comma is no single value of a flag. The cells share the run's settings.
     """
-    settings = _words(settings_of(manifest.sweep))
+    engines = [engine_for(cell, manifest.sweep) for cell in cells]
+    of_engine = {engine: _words(settings_of(manifest.sweep, engine)) for engine in dict.fromkeys(engines)}
     found: list[str | None] = []
-    for cell in cells:
-        own = _words(keys_of(cell, manifest.sweep))
+    for cell, engine in zip(cells, engines, strict=True):
+        own, settings = _words(keys_of(cell, manifest.sweep)), of_engine[engine]
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
     return found

@@ -1,5 +1,6 @@
 """The command that a trial's dialog shows measures that very cell: sweep itself is asked, in a dry run."""
 
+import itertools
 import shlex
 from typing import Any
 
@@ -87,6 +88,23 @@ def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> N
         command = command_of(make_cell(), manifest_of(Sweep(intra_op_threads=asked)))
         assert command is not None
         assert ("--intra-op-threads 4" in command) == named
+
+
+@pytest.mark.parametrize(
+    ("engine", "named"),
+    [
+        ("tensorflow", None),
+        ("jax", "jax=/a,b/python"),
+        ("torch", "torch=/c/python"),
+        ("pkg.mod:engine", "mine=/d/python"),
+    ],
+)
+def test_a_cell_of_one_of_several_engines_is_repeated_in_its_own_interpreter(engine: str, named: str | None) -> None:
+    engines = ["tensorflow", "jax", "torch", "pkg.mod:engine"]
+    sweep = Sweep(engine=engines, engine_python="jax=/a,b/python,torch=/c/python,mine=/d/python")
+    words = shlex.split(command_of(make_cell(engine=engine), manifest_of(sweep)) or "")
+    flags = dict(itertools.pairwise(words))
+    assert (flags.get("--engine", "tensorflow"), flags.get("--engine-python")) == (engine, named)
 
 
 def test_what_no_flag_can_say_has_no_command() -> None:
