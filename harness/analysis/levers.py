@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from harness.analysis.explain import Explanation, StepPart
 from harness.analysis.paging import KEEPS_MEMORY, KEPT_BYTES, VARIABLE
@@ -16,7 +17,9 @@ from harness.record.explain import STEPS_A_CALL, WHOLE
 from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
+from harness.spec.expand import untrained
 from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device
+from harness.spec.mesh import Mesh
 from harness.spec.text import ENVIRONMENT
 from harness.spec.values import Cache
 
@@ -275,19 +278,37 @@ def _of_replicas(cell: TrainingCell, catalogue: Catalogue) -> bool:
     return not _of_workers(cell, catalogue)
 
 
-def _fewer_workers(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
-    if _of_workers(cell, catalogue) and (cell.asynchronous or _can_be_half(cell.workers, cell)):
-        yield cell.workers // 2
+def _fewer(key: str, of: Callable[[TrainingCell, Catalogue], bool]) -> ToTry:
+    """At most half of them: the most with which there is such a cell."""
+
+    def values(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
+        counts = range(cell.get(key) // 2, 0, -1) if of(cell, catalogue) else ()
+        able = (count for count in counts if _is_there(cell, cell.model_copy(update={key: count}), catalogue))
+        yield from itertools.islice(able, 1)
+
+    return values
 
 
-def _fewer_replicas(cell: TrainingCell, catalogue: Catalogue) -> Iterator[int]:
-    if _of_replicas(cell, catalogue) and _can_be_half(cell.replicas, cell):
-        yield cell.replicas // 2
+def _is_there(cell: TrainingCell, fewer: TrainingCell, catalogue: Catalogue) -> bool:
+    """Whether there is `fewer`, which is `cell` with fewer replicas or workers: what it packs it adds up, and its
+    mesh and its network are the same."""
+    packs = cell.packing == "default" or fewer.replicas_in_sync > 1
+    meshes = cell.mesh in ("", Mesh(batch=cell.replicas).text) or fewer.replicas == cell.replicas
+    networks = not cell.network or fewer.workers > 1 or cell.asynchronous
+    return packs and meshes and networks and untrained(catalogue, fewer) is None
 
 
-def _can_be_half(count: int, cell: TrainingCell) -> bool:
-    """Where one is left, nothing may say how several add up."""
-    return count > 3 or (count > 1 and cell.cross_device_op == "auto" and cell.packing == "default")
+def _if_not_slower(key: str) -> Callable[[Any, Explanation], object | None]:
+    """Where each has a batch of its own, fewer have a smaller one together: what they share must take more of the step
+    than that loses."""
+
+    def value(count: Any, found: Explanation) -> object | None:
+        cell = trained(found.cell)
+        most = next((part.most_gain for part in found.parts if part.name == "contention"), None)
+        loses = 1.0 if cell.batch_scope == "global" else cell.get(key) / count
+        return count if most is None or most > loses else None
+
+    return value
 
 
 def _more_servers(cell: TrainingCell, _: Catalogue) -> Iterator[int]:
@@ -375,8 +396,10 @@ LEVERS: Mapping[PartName, tuple[KnownLever, ...]] = {
     ),
     "contention": (
         _KEPT_MEMORY,
-        KnownLever("fewer workers", "workers", _fewer_workers, _of_workers),
-        KnownLever("fewer replicas", "replicas", _fewer_replicas, _of_replicas),
+        KnownLever("fewer workers", "workers", _fewer("workers", _of_workers), unlike_seen=_if_not_slower("workers")),
+        KnownLever(
+            "fewer replicas", "replicas", _fewer("replicas", _of_replicas), unlike_seen=_if_not_slower("replicas")
+        ),
         KnownLever("more cores for each", "workers", fits=_any_cell),
     ),
     "compute": (

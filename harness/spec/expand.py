@@ -232,10 +232,7 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
 def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
     for point in _product(TrainingCell.model_fields, sweep, catalogue):
         at = TrainingCell.model_construct(**point)
-        reason = (
-            _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at) or unfed(catalogue, at)
-        )
-        if reason is not None:
+        if (reason := untrained(catalogue, at)) is not None:
             yield reason
             continue
         packings, refused = _packings(sweep, catalogue, at)
@@ -247,6 +244,11 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
             values["network"] = ""
         for packing, mesh in itertools.product(packings, meshes):
             yield TrainingCell.model_validate({**values, "packing": packing, "mesh": mesh})
+
+
+def untrained(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
+    """Why there is no such training, whatever its packing, mesh and network; None where there is."""
+    return _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at) or unfed(catalogue, at)
 
 
 def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:

@@ -7,6 +7,7 @@ from harness.spec.cell import TrainingCell
 from harness.spec.collective import GRADIENTS
 from harness.spec.engines import interpreters_for
 from harness.spec.pipeline import PipelineCell
+from harness.spec.mesh import Mesh
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import OF_STEP, OWN_OF_WORK, Sweep
 from harness.spec.text import text_of
@@ -39,9 +40,14 @@ def _axes(cell: Cell) -> list[KeyValue]:
         if axis.kinds:
             kind, _, count = value.partition("=")
             found += [(kind, count, [int(count)])] if count else []
-        elif axis.always or value not in (*axis.asked[:1], fields[key].default):
+        elif axis.always or value not in (*axis.asked[:1], fields[key].default, *_follows(key, cell)):
             found.append((key, text_of(key, value), [value]))
     return found
+
+
+def _follows(key: str, cell: Cell) -> list[str]:
+    """What an axis comes to by another one: without a mesh it is one of the replicas alone, however many."""
+    return [Mesh(batch=cell.shape.replicas).text] if key == "mesh" else []
 
 
 def _once_settings(cell: Cell, sweep: Sweep) -> list[KeyValue]:

@@ -29,7 +29,7 @@ BOUND: Mapping[str, Mapping[str, float]] = {
     "communication": CALM | {"no_reduction": 0.7},
     "update": CALM | {"no_update": 0.7},
     "dispatch": CALM | {"empty": 0.3},
-    "contention": CALM | {"alone": 0.7},
+    "contention": CALM | {"alone": 0.3},
     "compute": CALM,
 }
 
@@ -40,7 +40,7 @@ def explained(ratios: Mapping[str, float], cell: Cell | None = None) -> Explanat
 
 
 def levers(*found: Explanation) -> list[Lever]:
-    return levers_of(found, lambda _: catalogue_of("tensorflow"))
+    return levers_of(found, lambda cell: catalogue_of(cell.engine))
 
 
 def tried(ratios: Mapping[str, float], cell: Cell | None = None) -> list[str]:
@@ -335,7 +335,13 @@ def test_on_a_device_with_memory_of_its_own_more_batches_may_wait_there() -> Non
         make_cell("mirrored", 4, op="hierarchical_copy", packing="num_packs=2"),
         make_cell("mirrored", 2, op="reduction_to_one_device", batch_scope="global"),
         make_cell("none", 1),
+        make_cell("mirrored", 3, op="hierarchical_copy"),
+        make_cell("mirrored", 5, batch_size=25, batch_scope="global"),
         make_cell("multi_worker_mirrored", 1, workers=2),
+        make_cell("multi_worker_mirrored", 1, workers=2, data="photographs", autoshard="data"),
+        make_cell("multi_worker_mirrored", 1, workers=2, network="rate=1gbit"),
+        make_cell("distribution", 2, engine="keras_distribution", loop="data_parallel", mesh="batch:2"),
+        make_cell("distribution", 2, engine="keras_distribution", loop="model_parallel", mesh="batch:2,model:2"),
     ],
     ids=lambda cell: cell.label,
 )
@@ -343,7 +349,40 @@ def test_every_lever_makes_a_cell_that_there_is(part: str, cell: Cell) -> None:
     base = {key: value for key, _, value in keys_of(cell, Sweep())}
     for setting in tried(BOUND[part], cell):
         key, _, value = setting.partition("=")
-        assert one_cell("b", base, {key: value})[1] != cell
+        changed = one_cell("b", base, {key: value})[1]
+        assert changed != cell
+        assert (changed.shape.network, changed.get("autoshard")) == (cell.shape.network, cell.get("autoshard"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "settings"),
+    [
+        (make_cell("mirrored", 5), ["replicas=2"]),
+        (make_cell("mirrored", 5, batch_size=25, batch_scope="global"), ["replicas=1"]),
+        (make_cell("mirrored", 3, op="hierarchical_copy"), []),
+        (make_cell("multi_worker_mirrored", 1, workers=2, data="photographs", autoshard="data"), []),
+        (
+            make_cell("distribution", 2, engine="keras_distribution", loop="data_parallel", mesh="batch:2"),
+            ["replicas=1"],
+        ),
+        (make_cell("distribution", 2, engine="keras_distribution", loop="model_parallel", mesh="batch:2,model:2"), []),
+    ],
+)
+def test_of_replicas_that_share_as_many_as_there_may_be_up_to_half_are_tried(cell: Cell, settings: list[str]) -> None:
+    assert tried(BOUND["contention"], cell) == settings
+
+
+@pytest.mark.parametrize(
+    ("batch_scope", "alone", "settings"),
+    [("per_replica", 0.7, []), ("per_replica", 0.4, ["replicas=1"]), ("global", 0.7, ["replicas=1"])],
+)
+def test_fewer_replicas_with_a_smaller_batch_together_are_tried_only_where_they_may_be_faster(
+    batch_scope: str, alone: float, settings: list[str]
+) -> None:
+    found = explained(CALM | {"alone": alone}, make_cell("mirrored", 2, batch_scope=batch_scope))
+    assert [lever.setting for lever in levers(found)] == settings
+    words = "fewer replicas or more cores for each" if settings else "more cores for each"
+    assert advice("contention", found, catalogue_of("tensorflow")) == words
 
 
 KEEP_MEMORY = "env.MALLOC_TOP_PAD_"

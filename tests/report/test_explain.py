@@ -149,8 +149,8 @@ def test_several_parts_are_all_named_and_each_has_its_advice() -> None:
     assert "input 20" in text
     assert "communication 20" in text
     assert text.endswith(
-        f". For input try more batches ahead (--prefetch); for communication try {ADDED_UP}; for contention try fewer "
-        "replicas or more cores for each."
+        f". For input try more batches ahead (--prefetch); for communication try {ADDED_UP}; for contention try more "
+        "cores for each."
     )
     advice = {row["part"]: row["advice"] for row in part_rows(found) if row["advice"]}
     assert list(advice) == ["input", "communication", "contention"]
