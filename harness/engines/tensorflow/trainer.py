@@ -167,7 +167,8 @@ class TensorFlowTrainer:
         made = self._training.optimizer
         # of parameter servers the leader computes nothing, and a fused optimizer's ops are below no name
         unnamed = self._request.training.asynchronous or isinstance(made, FusedOptimizer)
-        return tracer_of(self._request, leads, "" if unnamed else made.name)
+        updating = getattr(made, "inner_optimizer", made)  # what scales the loss has no ops of its own name
+        return tracer_of(self._request, leads, "" if unnamed else updating.name)
 
     @property
     def alone(self) -> Callable[[], None] | None:

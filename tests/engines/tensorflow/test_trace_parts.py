@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.engines.tensorflow.trace_parts import part_of, parts_of
+from harness.engines.tensorflow.trainer import TensorFlowTrainer
 
 MICROSECOND = 10**6
 
@@ -74,3 +75,20 @@ def test_without_a_collective_there_is_no_communication_to_tell() -> None:
 @pytest.mark.parametrize("planes", [[STEP, plane("/device:GPU:0")], [plane("/host:CPU", python=[("step", 0, 9)])], []])
 def test_of_a_card_or_of_nothing_no_part_is_told(planes: list[Any]) -> None:
     assert parts_of(planes, 1, "adam") is None
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        SimpleNamespace(name="adam"),
+        SimpleNamespace(name="loss_scale_optimizer", inner_optimizer=SimpleNamespace(name="adam")),
+    ],
+    ids=["float32", "mixed_float16"],
+)
+def test_the_update_is_looked_for_below_the_optimizer_that_makes_it(
+    optimizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.engines.tensorflow.trainer.tracer_of", lambda _request, _leads, name: name)
+    trial = SimpleNamespace(training=SimpleNamespace(asynchronous=False))
+    trainer: Any = SimpleNamespace(_request=trial, _training=SimpleNamespace(optimizer=optimizer))
+    assert TensorFlowTrainer.tracer(trainer, leads=True) == "adam"
