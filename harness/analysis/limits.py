@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from harness.analysis.summary import CellSummary
 from harness.environment import Fact, other_machine
 from harness.environment.software import other_versions
 from harness.record.limits import Limit, LimitKind, LimitsRecord, limits_of_machine
+from harness.record.trial import TF32
 from harness.spec.work import Cell
 from harness.visible import plural
 
@@ -25,6 +26,9 @@ def reached(limit: Limit) -> Interval | None:
     return log_mean([math.log(rate) for rate in limit.rates], "t").interval() if limit.rates else None
 
 
+FLOAT32 = "float32"
+AMPERE = 8.0
+"""The compute capability of the first cards that have TF32."""
 _SOFTWARE = re.compile(r"python\.version|package\.(tensorflow|numpy|nvidia-.*)")
 """Facts of the software that a limit may depend on."""
 
@@ -52,11 +56,16 @@ class Roof:
     place: str
     """`2 threads`, `1 GPU`."""
     type: str
-    """Of the numbers: `float32`."""
+    """Of the numbers as they are computed: `float32`; `tf32` where a GPU computes that in fewer bits."""
     compute: float
     """FLOP/s of matrix products."""
     memory: float
     """Bytes/s."""
+
+    @property
+    def numbers(self) -> str:
+        """Its type in words."""
+        return numbers_told(self.type)
 
     def at(self, intensity: float) -> float:
         """FLOP/s at most where each byte that is moved serves so many operations: min(compute, intensity × memory)."""
@@ -96,7 +105,8 @@ class CellRate:
 def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord | None, launcher: str = "local") -> list[CellRate]:
     """Of the measured cells whose operations and bytes were counted; processes that `launcher` started elsewhere have
     another machine's limits, and get no roof, nor do those of a machine without any."""
-    best = None if limits is None or launcher != "local" else _best_of(limits)
+    here = limits if launcher == "local" else None
+    best, cards = ({}, set()) if here is None else (_best_of(here), _kinds_of_cards(here.machine.facts))
     found = []
     for cell in cells:
         executed, measured = cell.trials.executed, cell.measured
@@ -104,8 +114,8 @@ def cell_rates(cells: Iterable[CellSummary], limits: LimitsRecord | None, launch
             continue
         step, flops = measured.step_time_s, executed.flops_per_step
         ends = (flops / step.high, flops / step.low) if step.low and step.high else (None, None)
-        roof = None if best is None else _roof(cell, best)
-        found.append(CellRate(cell, Interval(flops / step.value, *ends), flops / executed.bytes_per_step, roof))
+        rate, intensity = Interval(flops / step.value, *ends), flops / executed.bytes_per_step
+        found.append(CellRate(cell, rate, intensity, _roof(cell, best, cards)))
     return found
 
 
@@ -127,8 +137,9 @@ def _number(trials: CellTrials) -> str:
     )
 
 
-def _roof(cell: CellSummary, best: "BestSeen") -> Roof | None:
-    """Of so many processors as the cell keeps busy.
+def _roof(cell: CellSummary, best: "BestSeen", cards: Collection[str]) -> Roof | None:
+    """Of so many processors as the cell keeps busy; of several cards only where the machine has one kind of `cards`,
+    of which one was measured.
 
     On the processor: of so many threads where these were measured, or of fewer where these came to more. Between one
     thread and all cores no more than so many times what one thread does, and no more than any number does.
@@ -141,10 +152,19 @@ def _roof(cell: CellSummary, best: "BestSeen") -> Roof | None:
         threads = min(most, busy * (trials.resources.intra_op_threads or most))
         place = plural(threads, "thread")
         compute, memory = (_of_threads(best, kind, threads, most) for kind in _kinds(number))
+    elif busy > 1 and len(cards) > 1:
+        return None
     else:
-        place = plural(busy, "GPU")
+        place, number = plural(busy, "GPU"), _on_card(number, trials.executed.arithmetic, best)
         compute, memory = (busy * (best.get((*kind, 0)) or 0.0) for kind in _kinds(number))
     return Roof(place, number, compute, memory) if compute and memory else None
+
+
+def _on_card(number: str, arithmetic: str, best: "BestSeen") -> str:
+    """What it is computed in. Of float32 in an earlier record that is what the card computes it in."""
+    if number != FLOAT32:
+        return number
+    return arithmetic or next((of for of in (TF32, FLOAT32) if ("products", of, 0) in best), FLOAT32)
 
 
 @dataclass(frozen=True)
@@ -207,4 +227,25 @@ def _of_threads(every: BestSeen, kind: KindOfLimit, threads: int, most: int) -> 
 
 def _best_of(limits: LimitsRecord) -> BestSeen:
     """Of what stands there twice the first."""
-    return {(one.quantity, one.type, one.threads): one.best for one in reversed(limits.limits)}
+    facts = limits.machine.facts
+    return {(one.quantity, computed_in(one, facts), one.threads): one.best for one in reversed(limits.limits)}
+
+
+def _kinds_of_cards(facts: Mapping[str, Fact]) -> set[str]:
+    """The names of those that CUDA sees."""
+    indices = range(int(facts.get("gpu.count") or 0))
+    return {str(facts.get(f"gpu.{index}.name")) for index in indices if facts.get(f"gpu.{index}.visible") is not False}
+
+
+def computed_in(limit: Limit, facts: Mapping[str, Fact]) -> str:
+    """Its type of number; `tf32` where that is float32 which the GPU multiplied so. In an earlier record that follows
+    from the `facts` of the machine, as TensorFlow does it where nothing forbids it."""
+    if (limit.quantity, limit.type, limit.device) != ("products", FLOAT32, "gpu") or limit.arithmetic:
+        return limit.arithmetic or limit.type
+    able = float(facts.get("gpu.0.compute_capability") or 0) >= AMPERE
+    return TF32 if able and facts.get("env.NVIDIA_TF32_OVERRIDE") != "0" else FLOAT32
+
+
+def numbers_told(kind: str) -> str:
+    """A type of numbers, as it is computed, in words."""
+    return f"{FLOAT32} as TF32" if kind == TF32 else kind

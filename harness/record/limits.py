@@ -36,6 +36,8 @@ class ProcessLimit(RecordModel):
     quantity: LimitKind
     type: str
     """Of the numbers: `float32`."""
+    arithmetic: str = ""
+    """As `Limit` has it."""
     rate: PerSecond | None = None
     """FLOP/s or bytes/s."""
     size: Natural = 0
@@ -53,6 +55,9 @@ class Limit(RecordModel):
     device: Literal["cpu", "gpu"]
     threads: Natural
     """On the processor; 0 elsewhere."""
+    arithmetic: str = ""
+    """Of products of `float32` on a GPU what they were computed in, as `Executed` has it: `tf32` or `float32`. Empty
+    of others, and of earlier records."""
     rates: list[PerSecond] = []
     """The best repetition of each process, in the order in which they ran: FLOP/s or bytes/s."""
     sizes: list[Positive] = []

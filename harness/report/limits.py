@@ -3,12 +3,13 @@
 import functools
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.analysis import CellSummary, RunSummary, summarise
-from harness.analysis.limits import CellRate, cell_rates, limits_of, reached
+from harness.analysis.limits import CellRate, cell_rates, computed_in, limits_of, numbers_told, reached
+from harness.environment import Fact
 from harness.errors import UsageError
 from harness.record.limits import Limit, LimitKind, LimitsRecord
 from harness.record.reading import Run
@@ -114,7 +115,7 @@ def _rate_row(name: str, rate: CellRate) -> tuple[str, ...]:
     roof = rate.roof
     limited = (NOTHING, "not measured", NOTHING)
     if roof is not None and rate.share is not None:
-        limited = (share(rate.share), flops(roof.compute), f"{roof.place}, {roof.type}")
+        limited = (share(rate.share), flops(roof.compute), f"{roof.place}, {roof.numbers}")
     return (
         name,
         flops(rate.rate.value),
@@ -173,7 +174,7 @@ def rates_words(rates: Sequence[CellRate]) -> str:
     names = _names(rates)
     told = [
         f"{names[rate.cell.cell_id]} comes to {share(rate.share)}{_mfu(rate)} of what {rate.roof.place} can compute in "
-        f"{rate.roof.type}{_of_memory(rate)}"
+        f"{rate.roof.numbers}{_of_memory(rate)}"
         for rate in (known[0], *known[1:][-1:])
         if rate.share is not None and rate.roof is not None
     ]
@@ -211,7 +212,7 @@ def limits_table(record: LimitsRecord) -> Table:
         Head("a process comes to"),
         Head("processes"),
     )
-    rows = tuple(row for limit in record.limits for row in _rows(limit))
+    rows = tuple(row for limit in record.limits for row in _rows(limit, record.machine.facts))
     missing: dict[str, list[str]] = {}
     for limit in record.limits:
         if limit.reason is not None:
@@ -221,7 +222,7 @@ def limits_table(record: LimitsRecord) -> Table:
     return Table("What this machine can do at most", columns, rows, "\n".join([NOTE, *of_gpus, *left_out]))
 
 
-def _rows(limit: Limit) -> list[tuple[str, ...]]:
+def _rows(limit: Limit, facts: Mapping[str, Fact]) -> list[tuple[str, ...]]:
     """Of a limit that was measured its row."""
     comes_to = reached(limit)
     if limit.best is None or comes_to is None:
@@ -231,7 +232,7 @@ def _rows(limit: Limit) -> list[tuple[str, ...]]:
     return [
         (
             WHAT[limit.quantity],
-            limit.type,
+            numbers_told(computed_in(limit, facts)),
             place_of(limit),
             f"{significant(limit.best / factor)}{unit}",
             f"{significant(scaled.value)} {bounds(scaled)}{unit}",
@@ -263,6 +264,7 @@ def _ends(limit: Limit) -> list[float] | None:
 LIMIT: Keys = {
     "quantity": "",
     "type": "",
+    "arithmetic": "",
     "device": "",
     "threads": "",
     "unit": "",

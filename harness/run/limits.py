@@ -106,6 +106,7 @@ def _limits_of(place: MeasuredPlace) -> Iterator[Limit]:
             type=first.type,
             device="cpu" if place.on_processor else "gpu",
             threads=place.threads if place.on_processor else 0,
+            arithmetic=next((one.arithmetic for one in known), ""),
             rates=[one.rate for one in known if one.rate is not None],
             sizes=[one.size for one in known],
             repetitions=[one.repetitions for one in known],

@@ -19,7 +19,7 @@ from harness.report.comparison import Surface
 from harness.report.export import exporters
 from harness.report.figures import Picture, roofline_figure
 from harness.report.kinds import PageRequest, presentation_of
-from harness.report.limits import limit_rows, rates_table, rates_words, uncounted
+from harness.report.limits import limit_rows, limits_table, rates_table, rates_words, uncounted
 from harness.report.notebook import SweepResult
 from harness.report.tables.cells import rate_frame
 from harness.report.tables.columns import RATE_COLUMNS
@@ -157,6 +157,52 @@ def test_of_gpus_the_share_is_told_to_be_what_is_called_mfu_and_of_processors_no
     assert "what is called MFU" in note
     assert "MFU" not in rates_words(rates()) + rates_table(rates()).note
     assert "MFU" not in rates_table(rates(device="gpu")).note, "no limits of a GPU are known"
+
+
+def of_cards(arithmetic: str = "", **facts: Any) -> LimitsRecord:
+    """The limits of a card, with facts of its machine."""
+    on_card = {"device": "gpu", "threads": 0}
+    cards = [limit(**on_card, arithmetic=arithmetic), limit(quantity="memory", type="float64", **on_card)]
+    return limits(limits=cards, machine=Machine(facts={"machine.id": MACHINE, **facts}, warnings=[]))
+
+
+AMPERE_CARD, TURING_CARD = {"gpu.0.compute_capability": "8.0"}, {"gpu.0.compute_capability": "7.5"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "executed", "numbers"),
+    [
+        (of_cards("tf32"), "tf32", "float32 as TF32"),
+        (of_cards("tf32"), "float32", None),
+        (of_cards("tf32"), "", "float32 as TF32"),
+        (of_cards("float32"), "float32", "float32"),
+        (of_cards("float32"), "tf32", None),
+        (of_cards(**AMPERE_CARD), "tf32", "float32 as TF32"),
+        (of_cards(**AMPERE_CARD), "float32", None),
+        (of_cards(**AMPERE_CARD, **{"env.NVIDIA_TF32_OVERRIDE": "0"}), "float32", "float32"),
+        (of_cards(**TURING_CARD), "float32", "float32"),
+    ],
+)
+def test_on_cards_float32_is_held_against_what_it_is_computed_in(
+    limits: LimitsRecord, executed: str, numbers: str | None
+) -> None:
+    found = rates(limits, device="gpu", arithmetic=executed)
+    assert [rate.roof and rate.roof.numbers for rate in found] == [numbers] * 3
+    words = rates_words(found)
+    assert f" can compute in {numbers}." in words if numbers else not words
+
+
+def test_the_table_of_limits_says_what_a_card_computes_float32_in() -> None:
+    for known_of, numbers in ((of_cards("tf32"), "float32 as TF32"), (of_cards(**TURING_CARD), "float32")):
+        assert [row[1] for row in limits_table(known_of).rows] == [numbers, "float64"]
+
+
+def test_of_several_cards_there_is_a_limit_only_where_they_are_of_one_kind() -> None:
+    kinds = {"gpu.count": 3, "gpu.0.name": "one", "gpu.1.name": "another", "gpu.2.name": "one"}
+    both, seen = of_cards(**kinds), of_cards(**kinds, **{"gpu.1.visible": False})
+    busy = [min(rate.cell.trials.cell.replicas_in_sync, 8) for rate in rates(both, device="gpu")]
+    assert [rate.roof is None for rate in rates(both, device="gpu")] == [count > 1 for count in busy]
+    assert None not in {rate.roof for rate in rates(seen, device="gpu")}
 
 
 def test_cells_whose_operations_nobody_counted_are_said_to_be_left_out_on_page_and_terminal(tmp_path: Path) -> None:

@@ -52,6 +52,16 @@ def test_one_thread_and_all_cores_take_turns_and_neither_is_always_first(stage: 
     assert {request.task for request in zygote.spawned} == {"limits"}
 
 
+def test_what_a_card_computes_float32_in_is_kept_with_its_limit(stage: Stage) -> None:
+    def outcome(request: Request) -> Outcome:
+        of_card = {"arithmetic": "tf32"} if request.cell.shape.device == "gpu" else {}
+        return Outcome(status="ok", limits=[found(1e9, **of_card)])
+
+    stage(outcome)
+    limits = measure_limits(MACHINE, rounds=2).limits
+    assert {(limit.device, limit.arithmetic) for limit in limits} == {("cpu", ""), ("gpu", "tf32")}
+
+
 def test_a_gpu_that_is_not_there_is_asked_for_once_and_its_copies_have_the_reason(stage: Stage) -> None:
     zygote = stage(rising())
     record = measure_limits(MACHINE, rounds=3)

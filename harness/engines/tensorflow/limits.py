@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
+from harness.engines.tensorflow.reference.arithmetic import float32_on
 from harness.environment import usable_cores
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
@@ -49,6 +50,8 @@ class Kernel:
     times: int = 1
     close: Callable[[], None] = _nothing
     """Ends what it has started."""
+    arithmetic: str = ""
+    """As `Limit` has it."""
 
     def seconds(self) -> float:
         """What one repetition takes."""
@@ -111,6 +114,7 @@ def measured(builds: dict[tuple[LimitKind, str], Build], seconds: float) -> Iter
         yield ProcessLimit(
             quantity=kernel.quantity,
             type=kernel.type,
+            arithmetic=kernel.arithmetic,
             rate=kernel.times * kernel.amount / min(taken),
             size=kernel.size,
             repetitions=len(taken),
@@ -157,7 +161,8 @@ def _product(device: str, number: str, size: int) -> Kernel:
         with tf.device(device):
             return tf.matmul(left, right)
 
-    return Kernel("products", number, size, 2.0 * size**3, call, _finish(device))
+    arithmetic = float32_on(device) if number == "float32" and "GPU" in device else ""
+    return Kernel("products", number, size, 2.0 * size**3, call, _finish(device), arithmetic=arithmetic)
 
 
 def _memory_here(threads: int) -> Kernel:

@@ -94,7 +94,7 @@ def _keys(roofs: Sequence[Roof], by_strategy: Mapping[str, Look]) -> list[Line2D
 
 
 def _words(roof: Roof) -> str:
-    return f"limit of {roof.place}, {roof.type}"
+    return f"limit of {roof.place}, {roof.numbers}"
 
 
 def _caption(rates: Sequence[CellRate]) -> str:

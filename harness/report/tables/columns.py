@@ -365,7 +365,7 @@ RATE_COLUMNS: tuple[Column, ...] = (
     *_interval("flop_per_s", "FLOP/s", "their operations ÷ what the step takes", which=_OWN),
     *_interval("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU", which=_OWN),
     Column("limit_on", "category", "", "the processors that the cell keeps busy"),
-    Column("limit_type", "category", "", "the numbers that they multiply"),
+    Column("limit_type", "category", "", "the numbers that they multiply; `tf32` is float32 in fewer bits"),
     Column("limit_flop_per_s", "number", "FLOP/s", "matrix products at most"),
     Column("limit_bytes_per_s", "number", "bytes/s", "memory at most"),
     Column("roof_flop_per_s", "number", "FLOP/s", "the lower of both limits at the cell's intensity"),

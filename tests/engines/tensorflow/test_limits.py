@@ -86,6 +86,15 @@ def test_a_product_is_that_of_two_square_matrices_of_its_type(number: str) -> No
 
 
 @pytest.mark.usefixtures("tf")
+def test_a_product_of_float32_on_a_card_says_what_that_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.engines.tensorflow.limits.float32_on", lambda _: "tf32")
+    told = {(device, of): products(device, of, SHORT).arithmetic for device in ("CPU:0", "GPU:0") for of in TYPES[:2]}
+    assert {placed for placed, arithmetic in told.items() if arithmetic == "tf32"} == {("GPU:0", "float32")}
+    [found] = measured({("products", "float32"): lambda: products("GPU:0", "float32", SHORT)}, SHORT)
+    assert found.arithmetic == "tf32"
+
+
+@pytest.mark.usefixtures("tf")
 def test_memory_of_an_accelerator_is_an_addition_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engines.tensorflow.limits.LARGEST", 10)
     kernel = _memory_on("CPU:0")

@@ -4,6 +4,7 @@ import os
 
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.training import Training
+from harness.record.trial import TF32
 from harness.trial.judgement import STATE_TOLERANCE
 
 OF_LAYERS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -11,20 +12,24 @@ OF_LAYERS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 
 def arithmetic_of(training: Training) -> str:
-    """The precision, or `tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself.
+    """The precision, or what float32 is computed in."""
+    cell = training.cell
+    return cell.precision if cell.precision != "float32" else float32_on(training.devices.names[0], xla=cell.xla)
+
+
+def float32_on(device: str, *, xla: bool = False) -> str:
+    """`tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself; else `float32`.
 
     NVIDIA_TF32_OVERRIDE=0 forbids that to NVIDIA's libraries, whatever TensorFlow says, and not to kernels of XLA's.
     """
     import tensorflow as tf
 
-    cell = training.cell
-    if cell.precision != "float32" or not tf.config.experimental.tensor_float_32_execution_enabled():
-        return cell.precision
-    if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" and not cell.xla:
-        return cell.precision
-    gpus = [gpu for gpu in tf.config.list_physical_devices("GPU") if "GPU" in training.devices.names[0]]
+    forbidden = os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" and not xla
+    if "GPU" not in device or forbidden or not tf.config.experimental.tensor_float_32_execution_enabled():
+        return "float32"
+    gpus = tf.config.list_physical_devices("GPU")
     able = [tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
-    return "tf32" if any(capability >= (8, 0) for capability in able) else "float32"
+    return TF32 if any(capability >= (8, 0) for capability in able) else "float32"
 
 
 def coarsest_arithmetic(training: Training) -> str:
