@@ -128,6 +128,8 @@ class Explanation:
     """What adds up over replicas in the program of the whole step (`Executed`); empty where nobody knows."""
     pack_bytes: tuple[int, ...] = ()
     """Bytes of each sum in it; empty as there."""
+    own_training: tuple[str, ...] = ()
+    """What of its training the model brings (`Executed`); empty as there."""
     paging: Paging | None = None
     """What page faults take of the whole step; None where they were not counted."""
     judged: bool = True
@@ -295,6 +297,7 @@ def _explained(
         calls_are_free=_calls_are_free(within, [trial for trial in own if trial.side == IN_ONE_CALL]),
         input=next((tuple(trial.executed.input) for trial in whole if trial.executed.input), ()),
         operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),
+        own_training=next((tuple(trial.executed.own_training) for trial in whole if trial.executed.own_training), ()),
         pack_bytes=next((tuple(trial.executed.pack_bytes) for trial in whole if trial.executed.pack_bytes), ()),
         paging=paging_of((trial for trial in whole if trial.measured), facts),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),

@@ -71,10 +71,13 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
 
 
 def useless_keys(found: Explanation) -> Set[str]:
-    """Keys of levers of which its arms have shown that it has nothing to win, and where its examples come from a cache,
-    or nobody knows whether they do, those of what is before that."""
+    """Keys of levers of which its arms have shown that it has nothing to win, or that what its model brings takes no
+    heed of; and where its examples come from a cache, or nobody knows whether they do, those of what is before that."""
     called = {"steps_per_execution"} if found.calls_are_free else set()
-    return called if _decodes_anew(found) else {*called, "cache", *BEFORE_CACHE}
+    cached = set() if _decodes_anew(found) else {"cache", *BEFORE_CACHE}
+    kept = {"optimizer"} & {*found.own_training}
+    one_step = {"xla"} if trained(found.cell).loop != "fit" and {*found.own_training} - kept else set()
+    return {*called, *cached, *kept, *one_step}
 
 
 def _decodes_anew(found: Explanation) -> bool:

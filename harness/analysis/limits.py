@@ -240,7 +240,8 @@ def _kinds_of_cards(facts: Mapping[str, Fact]) -> set[str]:
 def computed_in(limit: Limit, facts: Mapping[str, Fact]) -> str:
     """Its type of number; `tf32` where that is float32 which the GPU multiplied so. In an earlier record that follows
     from the `facts` of the machine, as TensorFlow does it where nothing forbids it."""
-    if (limit.quantity, limit.type, limit.device) != ("products", FLOAT32, "gpu") or limit.arithmetic:
+    on_card = limit.threads == 0
+    if (limit.quantity, limit.type, on_card) != ("products", FLOAT32, True) or limit.arithmetic:
         return limit.arithmetic or limit.type
     able = float(facts.get("gpu.0.compute_capability") or 0) >= AMPERE
     return TF32 if able and facts.get("env.NVIDIA_TF32_OVERRIDE") != "0" else FLOAT32

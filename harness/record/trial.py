@@ -132,6 +132,7 @@ BATCH_NORMALISATION, OVER_GLOBAL_BATCH = "batch_normalisation", "over the global
 _LATER_OF_EXECUTED = (
     *("arithmetic", "optimizer", "nccl", "flops_per_step", "bytes_per_step"),
     *("product_types", "engine", "unlike", "steps_a_call", "initial_weights", "labels"),
+    "own_training",
 )
 """Fields of `Executed` that are not written where they say nothing."""
 
@@ -161,6 +162,9 @@ class Executed(RecordModel):
     optimizer: str = ""
     """The optimizer as it was built, whose constants the traced program need not hold: `SGD(learning_rate=0.01)`. Empty
     of other engines and of earlier records."""
+    own_training: list[str] = []
+    """What of its training a model of the user's own brings: `optimizer`, where it is compiled with one, `train_step`,
+    `compute_loss`. Empty of others, of other engines, and of earlier records."""
     arithmetic: str = ""
     """Of `float32` on GPUs: `tf32` where they multiply in fewer bits, as TensorFlow lets those that can, else
     `float32`. Empty of every other precision and device, and of earlier records."""

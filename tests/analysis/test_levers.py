@@ -100,6 +100,31 @@ def test_several_steps_a_call_are_neither_advised_nor_tried_where_they_made_the_
     assert "steps_per_execution=10" in [lever.setting for lever in levers(slow)]
 
 
+@pytest.mark.parametrize(
+    ("own", "loop", "words", "settings"),
+    [
+        ([], "custom", "an optimizer that does less (--optimizer), {calls}, or --xla", ["xla=true"]),
+        (["optimizer"], "custom", "{calls} or --xla", ["xla=true"]),
+        (["optimizer", "train_step"], "custom", "{calls}", []),
+        (["compute_loss"], "custom", "an optimizer that does less (--optimizer) or {calls}", []),
+        (["compute_loss"], "fit", "an optimizer that does less (--optimizer), {calls}, or --xla", ["xla=true"]),
+    ],
+)
+def test_what_a_model_of_ones_own_brings_is_no_lever_nor_what_its_own_step_cannot_have(
+    own: list[str], loop: str, words: str, settings: list[str]
+) -> None:
+    run = explain_run(BOUND["update"])
+    trials = [
+        trial.model_copy(update={"executed": trial.executed.model_copy(update={"own_training": own})})
+        for trial in run.trials
+    ]
+    [found] = explanations_of(replace(run, trials=trials))
+    found = replace(found, cell=make_cell("mirrored", 2, model="mine:model", loop=loop))
+    calls = "several steps a call (--steps-per-execution)"
+    assert advice("update", found, catalogue_of("tensorflow")) == words.format(calls=calls)
+    assert [lever.setting for lever in levers(found)] == ["steps_per_execution=10", *settings]
+
+
 def test_where_the_hosts_share_binds_it_several_steps_a_call_come_first() -> None:
     found = explained(CALM | {"in_one_call": 0.7})
     assert found.bound_by == "dispatch"

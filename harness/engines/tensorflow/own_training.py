@@ -8,7 +8,21 @@ from harness.protocol.messages import Request
 
 def own_training(model: Any) -> str:
     """What of Keras' training a model's class has its own of: `train_step`, `compute_loss`; empty without any."""
-    return " and ".join(name for name in ("train_step", "compute_loss") if has_its_own(model, name))
+    return " and ".join(_own_methods(model))
+
+
+def brought_by(model: Any) -> list[str]:
+    """The same of a model as its function made it, and `optimizer` where it is compiled with one."""
+    return [*(["optimizer"] if has_its_optimizer(model) else []), *_own_methods(model)]
+
+
+def has_its_optimizer(model: Any) -> bool:
+    """Whether the model, which nobody but its function has compiled, is so with an optimizer."""
+    return bool(model.compiled) and model.optimizer is not None
+
+
+def _own_methods(model: Any) -> list[str]:
+    return [name for name in ("train_step", "compute_loss") if has_its_own(model, name)]
 
 
 def has_its_own(model: Any, name: str) -> bool:

@@ -145,14 +145,15 @@ class TensorFlowTrainer:
         return self._training.agree
 
     def executed(self) -> Executed:
-        """What the traced program holds, and what it does not: the stages of the input, the optimizer's constants, and
-        the arithmetic."""
+        """What the traced program holds, and what it does not: the stages of the input, the optimizer's constants, the
+        arithmetic, and what the model brings."""
         made = self._training.optimizer
         optimizer = built_text(made.configured if isinstance(made, FusedOptimizer) else made)
         found = {
             "input": self._training.input + self._training.hand_over,
             "arithmetic": self._arithmetic(),
             "optimizer": optimizer,
+            "own_training": self._training.own_training,
         }
         return self._loop.executed().model_copy(update=found)
 

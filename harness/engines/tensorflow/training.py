@@ -16,7 +16,7 @@ from harness.engines.tensorflow.data.stages import hand_over_of, stages_of
 from harness.engines.tensorflow.data_for_model import must_have_targets, must_have_weights, taken_by, workload_for
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.mesh import DeviceMesh, cuts_of, placing
-from harness.engines.tensorflow.own_training import must_have_a_place, own_training
+from harness.engines.tensorflow.own_training import brought_by, must_have_a_place, own_training
 from harness.engines.tensorflow.server_state import FusedOptimizer, StatelessModel, on_servers
 from harness.engines.tensorflow.sharded import must_be_shared_evenly, source_of
 from harness.engines.tensorflow.strategies import strategies
@@ -73,6 +73,9 @@ class Training:
     """How many replicas a share of an own train_step hears of, and what of its gradients counts, once that is known."""
     target_classes: Any = 0
     """How many classes a target is one of, 0 where it is none; of several targets a structure of such."""
+
+    own_training: list[str] = field(default_factory=list)
+    """As `Executed` has it."""
 
     @property
     def cell(self) -> TrainingCell:
@@ -213,10 +216,11 @@ def build(request: Request) -> Training:
     told = loss is not None and has_targets(targets)
     known_classes = classes_of(model, targets) if told else keras.tree.map_structure(lambda _: 0, targets)
     must_have_a_place(request, own_training(model))
+    own = brought_by(model)
     if stateless:
         model, optimizer = _without_state(strategy, workload, model, optimizer)
     known = (request, devices, strategy, workload, model, optimizer, loss, source, input_shape, classes, batches)
-    return Training(*known, vocabulary=vocabulary, target_classes=known_classes)
+    return Training(*known, vocabulary=vocabulary, target_classes=known_classes, own_training=own)
 
 
 def _without_state(

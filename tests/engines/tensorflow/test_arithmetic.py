@@ -35,6 +35,7 @@ def training(device: str = "GPU", **changes: Any) -> Any:
         devices=SimpleNamespace(names=[f"/device:{device}:0"]),
         input=["Batch(4)"],
         hand_over=[],
+        own_training=[],
         optimizer=optimizer_of(SimpleNamespace(compiled=False), "sgd"),
     )
 

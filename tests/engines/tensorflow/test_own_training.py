@@ -11,7 +11,7 @@ import pytest
 
 from harness.analysis.explain import explanations_of
 from harness.engines.tensorflow.loops.custom import LossInShares, make_step
-from harness.engines.tensorflow.own_training import must_have_a_place
+from harness.engines.tensorflow.own_training import brought_by, must_have_a_place
 from harness.engines.tensorflow.reference import continue_reference, run_reference
 from harness.engines.tensorflow.reference.own_update import OwnTrainedDevice
 from harness.engines.tensorflow.state import capture
@@ -172,6 +172,18 @@ def test_where_nothing_calls_it_the_cell_is_unsupported_and_says_what_to_ask_for
     must_have_a_place(request, "")
     with pytest.raises(Unsupported, match=says):
         must_have_a_place(request, "train_step")
+
+
+@pytest.mark.usefixtures("tf")
+def test_a_record_says_what_of_its_training_a_model_brings() -> None:
+    import keras
+
+    plain = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    assert brought_by(plain) == []
+    plain.compile(optimizer="sgd")
+    assert brought_by(plain) == ["optimizer"]
+    own = importlib.import_module("benchmarks.own_train_step").make_model()
+    assert brought_by(own) == ["optimizer", "train_step"]
 
 
 @pytest.mark.slow

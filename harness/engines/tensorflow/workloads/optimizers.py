@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._keras.optimizers import CLIPPING, KERAS, Parameters
+from harness.engines.tensorflow.own_training import has_its_optimizer
 from harness.errors import UsageError, not_one_of
 from harness.spec import calls
 
@@ -48,7 +49,7 @@ def optimizer_of(model: "keras.Model", text: str) -> "keras.optimizers.Optimizer
     import keras
 
     name, given = _asked(text)
-    if not model.compiled or model.optimizer is None:
+    if not has_its_optimizer(model):
         return KERAS[name].build(given)
     own = model.optimizer
     if isinstance(own, keras.optimizers.LossScaleOptimizer):
