@@ -18,7 +18,7 @@ from harness.analysis.workers import WorkerTimes, step_times
 from harness.environment import Fact
 from harness.record.explain import IN_ONE_CALL, NO_PULL, STEPS_A_CALL, WHOLE, ExplainPlan, FamilyRecord
 from harness.record.reading import Run
-from harness.record.trial import TrialRecord, is_given_up
+from harness.record.trial import TraceRecord, TrialRecord, is_given_up
 from harness.spec.work import Cell
 
 COUNTS = 0.10
@@ -115,8 +115,8 @@ class Explanation:
     other."""
     traced: tuple[TracedPart, ...] = ()
     """Of one trial that was profiled; empty where none was, or its profile cannot be read so."""
-    profiled: bool = False
-    """Whether a trial was."""
+    trace: TraceRecord | None = None
+    """Of the trial that was to be profiled: where its profile is, or why there is none; None where none was to be."""
     calls_are_free: bool = False
     """Whether several steps in one call have shown that calling each costs the step less than COUNTS."""
     slow_workers: tuple[WorkerTimes, ...] = ()
@@ -293,7 +293,7 @@ def _explained(
         untold={name: tuple(arm for arm in has[name] if arm not in there) for name in untold},
         staleness=_staleness(whole),
         traced=tuple(_traced(family, blocks.values(), whole)),
-        profiled=any(trial.trace is not None and trial.trace.path is not None for trial in whole),
+        trace=next((trial.trace for trial in whole if trial.trace is not None), None),
         calls_are_free=_calls_are_free(within, [trial for trial in own if trial.side == IN_ONE_CALL]),
         input=next((tuple(trial.executed.input) for trial in whole if trial.executed.input), ()),
         operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),

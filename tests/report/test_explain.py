@@ -1,5 +1,6 @@
 """The sentence that says why a step is not faster."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from harness.analysis.explain import explanations_of
 from harness.analysis.parts import PARTS
 from harness.record.explain import ExplainPlan
+from harness.record.trial import TraceRecord
 from harness.report.comparison import Surface
 from harness.report.figures import Picture, parts, parts_figure
 from harness.report.figures.artists import Axes
@@ -85,6 +87,24 @@ def test_a_trace_is_said_to_agree_only_where_intervals_are_known_and_with_what_c
 ) -> None:
     assert explain_lines(explanations_of(explain_run(noise=noise, traced=traced)))[1].endswith(f": {words}")
     assert "trace" not in "".join(explain_lines(explanations_of(explain_run())))
+
+
+def test_a_trace_that_was_asked_for_and_is_not_there_has_its_reason_everywhere(tmp_path: Path) -> None:
+    failed = TraceRecord(steps=5, reason="the profiler cannot run: busy")
+    for read, words in (
+        (None, "no trial was traced, since the profiler cannot run: busy"),
+        (AGREES, "one traced trial agrees with the arms within their intervals. The trace was not kept: the profiler"),
+    ):
+        of_first = {"trace": failed.model_copy(update={"parts": read})}
+        whole = explain_run()
+        run = replace(whole, trials=[whole.trials[0].model_copy(update=of_first), *whole.trials[1:]])
+        assert whole.trials[0].side == "whole"
+        kind = presentation_of(run.manifest)
+        kind.write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
+        for told in (kind.text(run, tmp_path, Surface(width=200)), (tmp_path / "page.html").read_text()):
+            assert words in told
+        [cell] = json.loads(kind.as_json(run, tmp_path))["cells"]
+        assert cell["trace"] == {"path": None, "reason": failed.reason}
 
 
 def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:

@@ -17,6 +17,8 @@ STEPS = 5
 """Steps of a trace; fewer where a window has fewer."""
 MOST_BYTES = 64 * 2**20
 """A larger trace is taken back: TensorBoard would not open it, and a run must stay small enough to keep."""
+MOST_READ = 4 * MOST_BYTES
+"""One that is larger still is not read either: the other processes would wait for it."""
 COPY_TO_HOST = "MemcpyD2H"
 """What TensorFlow's profiler calls a copy from a GPU to the host (`cupti_tracer.cc`)."""
 FILE_NAME = "trial.xplane.pb"
@@ -42,11 +44,10 @@ class StepTracer:
         if not self._leads or not self._steps:
             return None
         files = list(self._folder.rglob("*.xplane.pb")) if self._reason is None else []
-        if not files:
-            return TraceRecord(steps=self._steps, reason=self._reason or "the profiler wrote nothing")
         size = sum(file.stat().st_size for file in files)
-        read = {"copies_to_host": self._copies, "parts": self._parts}
-        return TraceRecord.model_validate({"path": self._request.path, "steps": self._steps, "bytes": size, **read})
+        read = {"steps": self._steps, "bytes": size, "copies_to_host": self._copies, "parts": self._parts}
+        kept = {"path": self._request.path} if files else {"reason": self._reason or "the profiler wrote nothing"}
+        return TraceRecord.model_validate({**kept, **read})
 
     @property
     def _folder(self) -> Path:
@@ -70,7 +71,7 @@ class StepTracer:
         return self._steps
 
     def end(self) -> None:
-        """Stop the profiler and keep what it wrote, unless it is too large."""
+        """Stop the profiler and read what it wrote, which is kept unless it is too large."""
         import tensorflow as tf
 
         if not self._running:
@@ -80,12 +81,13 @@ class StepTracer:
             tf.profiler.experimental.stop()
             files = list(self._folder.rglob("*.xplane.pb"))
             size = sum(file.stat().st_size for file in files)
+            read = {file: self._read(file.read_bytes()) for file in files} if size <= MOST_READ else {}
             if size > MOST_BYTES:
                 self._reason = f"the trace of {self._steps} steps has {size:,} bytes, more than {MOST_BYTES:,}"
                 shutil.rmtree(self._folder, ignore_errors=True)
                 return
-            for file in files:
-                file.write_bytes(self._read(file.read_bytes()))
+            for file, trace in read.items():
+                file.write_bytes(trace)
                 file.rename(file.with_name(FILE_NAME))
         except _faults() as error:
             self._reason = _said(error)

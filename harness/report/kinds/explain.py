@@ -60,7 +60,8 @@ class _Explain(Presentation):
         from harness.report.words.traces import trace_lines
 
         found = explained(run, results)
-        lines = [*found.lines, *trace_lines(run.trials, run.path)]
+        kept = [trial for trial in run.trials if trial.trace is not None and trial.trace.path is not None]
+        lines = [*found.lines, *trace_lines(kept, run.path)]
         shown = "".join(table_text(table, surface.width, surface.styled) for table in found.tables)
         return "".join(f"{line}\n" for line in (f"{_workload(run)}:", *lines)) + "\n" + shown
 
@@ -152,6 +153,7 @@ def _as_json(found: "Explanation") -> dict[str, Any]:
             {**asdict(part.by_arms), "traced": part.share, "seconds": part.seconds, "differs": part.differs}
             for part in found.traced
         ],
+        "trace": found.trace and {"path": found.trace.path, "reason": found.trace.reason},
         "staleness": found.staleness and _as_ends(found.staleness),
         "slow_workers": [
             {"worker": worker.worker, "against_fastest": worker.alone and _as_ends(worker.alone.against_fastest)}

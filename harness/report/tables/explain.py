@@ -10,6 +10,7 @@ from harness.analysis.parts import PartName
 from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
 from harness.record.explain import ARMS
+from harness.record.trial import TraceRecord
 from harness.report.tables.table import Head, Table
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, listed, ratio, significant
 from harness.spec.cell import cell_names, trained
@@ -54,7 +55,7 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     for found in explanations:
         lines += [f"{names[found.cell.cell_id]}: {_passed(found.staleness)}"] if found.staleness is not None else []
         lines += [f"{names[found.cell.cell_id]}: {_waited_for(worker)}" for worker in found.slow_workers]
-        lines += [f"{names[found.cell.cell_id]}: {_differences(found)}"] if found.profiled else []
+        lines += [f"{names[found.cell.cell_id]}: {_of_trace(found, found.trace)}"] if found.trace else []
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
             for arm, reason in found.lacking.items()
@@ -209,6 +210,14 @@ def _advice_of_parts(found: Explanation) -> dict[PartName, str | None]:
         return {part.name: advice(part.name, found, catalogue) or None for part in found.all_binding}
     except (HarnessError, KeyError):  # an engine of somebody's own that is not here, or an op or a strategy that is not
         return dict.fromkeys([part.name for part in found.all_binding])
+
+
+def _of_trace(found: Explanation, trace: TraceRecord) -> str:
+    """What the profile says beside the arms, and why it is not there."""
+    why_not = "" if trace.path is not None else printable(trace.reason or "no reason was recorded")
+    if not found.traced and why_not:
+        return f"no trial was traced, since {why_not}"
+    return _differences(found) + (f". The trace was not kept: {why_not}" if why_not else "")
 
 
 def _differences(found: Explanation) -> str:
