@@ -6,8 +6,8 @@ from harness.spec.axes import OF_OWN_STEP, TABLE
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import GRADIENTS
 from harness.spec.engines import interpreters_for
-from harness.spec.pipeline import PipelineCell
 from harness.spec.mesh import Mesh
+from harness.spec.pipeline import PipelineCell
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import OF_STEP, OWN_OF_WORK, Sweep
 from harness.spec.text import text_of

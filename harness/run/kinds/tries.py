@@ -41,9 +41,12 @@ def try_levers(
     """
     run = load_run(path)
     sweep = run.manifest.sweep
-    levers = levers_of(explanations_of(run), lambda cell: names_for(cell, sweep))
+    found = explanations_of(run)
+    levers = levers_of(found, lambda cell: names_for(cell, sweep))
     if not levers:
-        say("nothing to try: no flag is left for what the steps are bound by")
+        is_known = any(one.all_binding or one.open_parts for one in found)
+        why = "no flag is left for what the steps are bound by" if is_known else "what binds the steps is not known"
+        say(f"nothing to try: {why}")
     for lever in levers:
         tries = {(one.record.cell_id, one.record.setting): one for one in _tries(path)}
         if sum(one.judged for one in tries.values()) >= MOST_TRIES:

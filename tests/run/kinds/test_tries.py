@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 
 from harness.analysis.estimates.verdict import Margins
+from harness.analysis.levers import LEVERS
 from harness.analysis.tries import Try
 from harness.errors import Interrupted, UsageError
 from harness.protocol.messages import Outcome, Request
 from harness.record.explain import EMPTY, NO_REDUCTION, ExplainPlan
 from harness.record.manifest import ComparisonRecord
-from harness.record.reading import list_runs, load_manifest
+from harness.record.reading import Run, list_runs, load_manifest
 from harness.record.store import RunStore
 from harness.report.tables.tries import try_tables
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import sides_of
 from harness.run.kinds.tries import MOST_TRIES, try_levers
 from harness.spec.cell import TrainingCell, trained
+from tests.comparisons import stored
+from tests.explained import RATIOS, explain_run
 from tests.run.benches import ExplainBench, press_ctrl_c
 from tests.run.fakes import WELL, FakeZygote, Play
 
@@ -157,6 +160,22 @@ def test_a_lever_of_a_run_of_several_engines_is_tried_with_the_interpreter_of_it
         sweep = store.manifest.sweep.model_copy(update=of_several)
         store.update_manifest(store.manifest.model_copy(update={"sweep": sweep}))
     assert [one.reason for one in try_levers(path)] == [None] * MOST_TRIES
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (explain_run(crashed=dict.fromkeys(RATIOS, "no GPU")), "what binds the steps is not known"),
+        (explain_run(), "no flag is left for what the steps are bound by"),
+    ],
+)
+def test_where_nothing_is_tried_the_line_says_so_and_whether_what_binds_is_known(
+    run: Run, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.analysis.levers.LEVERS", dict.fromkeys(LEVERS, ()))
+    said: list[str] = []
+    assert try_levers(stored(run, tmp_path), say=said.append) == ()
+    assert said == [f"nothing to try: {why}"]
 
 
 def test_a_line_announces_each_lever(bench: TryBench) -> None:
