@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from harness import registry
 from harness.spec import calls
-from harness.spec.catalogue import VIRTUAL_CPU
+from harness.spec.catalogue import VIRTUAL_CPU, PackingKind
 from harness.spec.entry import Asked, Axis, Spelling, Takers, entries, in_the_head, unlabelled
 from harness.spec.mesh import Mesh
 from harness.spec.mesh import split_values as split_meshes
@@ -50,9 +50,8 @@ CLUSTERS = Takers(lambda traits: traits.multi_worker, "has several processes", d
 SHARERS = Takers(lambda traits: traits.multi_worker and not traits.parameter_servers, "has workers that share an input")
 MESHES = Takers(lambda traits: traits.meshes, "takes one")
 FETCHING = Takers(lambda traits: not (traits.parameter_servers or traits.meshes), "has batches fetched to its devices")
-SHAPING = Takers(lambda traits: FETCHING.are(traits) and traits.shapes_calls, "has calls in another shape")
-REPEATING = Takers(SHAPING.are, "has several steps in one call")
-PARTING = Takers(SHAPING.are, "cuts a replica's batch in micro-batches")
+REPEATING = Takers(FETCHING.are, "has several steps in one call")
+PARTING = Takers(FETCHING.are, "cuts a replica's batch in micro-batches")
 CYCLES = Takers(lambda traits: traits.cycles, "reduces in cycles (engine horovod does)")
 GIVEN, COUNTED = "the batches themselves are given", "the number of an update's shares is given"
 ADDED, UNCUT = "shares are added up on one device", "one device holds whole variables"
@@ -77,6 +76,11 @@ TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
 """And one worker, which has nobody to lose an update to."""
 TWO_SERVERS = {**ONE_SERVER, "ps": 2}
+
+
+def packers(kind: PackingKind) -> Takers:
+    """Strategies with an op, by which or by whose own rule gradients are packed so."""
+    return Takers(lambda traits: traits.takes_cross_device_op and traits.packing in (None, kind), "packs by it")
 
 
 def is_own_code(value: str) -> bool:
@@ -171,10 +175,12 @@ class Axes(BaseModel):
         kinds={
             "num_packs": Asked(
                 kind=Natural, values=(), help="packs for nccl and hierarchical_copy; 0 is one reduction a tensor",
+                takers=packers("num_packs"),
             ),
             "bytes_per_pack": Asked(
                 kind=Natural, values=(),
                 help="bytes a pack for auto, and for every op of multi_worker_mirrored; 0 is one pack",
+                takers=packers("bytes_per_pack"),
             ),
         },
         base="default", later=False, competes=True, idle=_one_replica, in_program=True, side_by_side=True,
@@ -404,6 +410,8 @@ class Axes(BaseModel):
 
 TABLE = entries(Axes)
 """Every axis, by its key in a cell."""
+CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
+"""The key of a cell in whose place a spec has others, by each of those."""
 OF_OWN_STEP = frozenset(key for key, axis in TABLE.items() if axis.of_own_step)
 """Axes that a training step of a user's own has too: as settings of its run, for its cell has no axes."""
 OUTER_FIRST = sorted(TABLE, key=lambda key: TABLE[key].depth)

@@ -35,6 +35,9 @@ class StrategyTraits:
     """Each process has one replica: there are as many replicas as workers."""
     meshes: bool = False
     """Runs on a mesh of devices, of which a replica may have several."""
+    cutting_loops: tuple[str, ...] | None = None
+    """Loops that cut weights, each on a mesh with several devices a replica; in another a replica is one device. None
+    is a strategy whose loops take any mesh."""
     packing: PackingKind | None = None
     """What it packs gradients by, whatever the op; None leaves that to the op."""
     packing_loops: tuple[str, ...] | None = None
@@ -43,9 +46,6 @@ class StrategyTraits:
     """Its collectives are measured by themselves."""
     cycles: bool = False
     """Its processes ask each other in cycles what is ready to be reduced, of a length that can be chosen."""
-    shapes_calls: bool = True
-    """A call of its program can make several steps, or take a replica's batch in parts, unless it has parameter servers
-    or meshes."""
     instruments: bool = False
     """In its programs, what an instrument of `explain` lacks can be told from the rest."""
     max_replicas: int | None = None
@@ -162,6 +162,11 @@ class Catalogue:
     loops: Mapping[str, str]
     closed: frozenset[str] = frozenset()
     """Keys that have registered names alone: none of the user's own, and none by a pattern."""
+    taken: Mapping[str, Collection[str]] | None = None
+    """By kind of work, the keys of a cell that its trials take; of any other they know the default alone. None is all.
+    """
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    """Settings of a run that its trials do not take, each with the reason and what to do."""
     models_beside: Collection[str] = ()
     """Names of models that there are beside `models`."""
     oversized: str = ""
@@ -192,6 +197,10 @@ class Catalogue:
     gradient_bytes: Callable[[str, float], int] = _no_gradients
     """Bytes of a model's gradients, which a process of its own builds it for; UsageError where it cannot, or has not
     within about so many seconds."""
+
+    def takes(self, work: str, key: str) -> bool:
+        """Whether trials of a kind of work take a key of a cell away from its default."""
+        return self.taken is None or key in self.taken.get(work, ())
 
     def beside(self, key: str) -> Collection[str]:
         """Names for `key` that no registry lists, which a misspelt one may be meant for."""

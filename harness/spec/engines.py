@@ -11,12 +11,14 @@ from harness.spec.catalogue import Catalogue
 from harness.spec.collective import COLLECTIVE
 from harness.spec.entry import Registry
 from harness.spec.exclusions import WHY
-from harness.spec.expand import Matrix, expand, must_be_taken, ordered
+from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
 from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
 from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import Sweep
+from harness.spec.taken import must_be_taken, with_names_of
+from harness.spec.text import text_of
 from harness.spec.work import Cell
 
 DEVICE = "device"
@@ -52,10 +54,13 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     """What of `sweep` each of its engines is asked for: of names those that it has, and its own where it has none.
 
     An engine without any of the devices, or of the models, data or optimizers of trainings, or without collectives
-    where these are measured, is asked for nothing (`lacking`). Names beside the registered ones, such as a user's own
-    model, each is asked for. UsageError for a name that none of them has, and for an axis that none of them takes.
+    where these are measured, or that refuses a setting, is asked for nothing (`lacking`). Names beside the registered
+    ones, such as a user's own model, each is asked for. UsageError for a name that none of them has, for an axis that
+    none of them takes, and for a setting that the only one refuses.
     """
     if len(catalogues) == 1:
+        for key, why in (refused for of in catalogues.values() for refused in _refused(sweep, of)):
+            raise UsageError(f"{key}: given {text_of(key, getattr(sweep, key))}, but {why}")
         return [(sweep, catalogue) for catalogue in catalogues.values()]
     if sweep.step or sweep.work == PIPELINE:
         raise UsageError(
@@ -72,10 +77,9 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
         lacks = {key for key, values in has.items() if sweep.asked(key) and not values}
         given = {key: getattr(sweep, key) for key in sweep.model_fields_set - lacks}
         own = {**given, **{key: values for key, values in has.items() if values}, "engine": [engine]}
-        lacking_it = lacks & {*_irreplaceable(sweep)} or not _sends(sweep, catalogue)
+        lacking_it = lacks & {*_irreplaceable(sweep)} or not _sends(sweep, catalogue) or _refused(sweep, catalogue)
         (without if lacking_it else found).append((Sweep.model_validate(own), catalogue))
-    if sweep.work != COLLECTIVE:
-        must_be_taken([*found, *without])
+    must_be_taken([*found, *without])
     return found
 
 
@@ -121,9 +125,15 @@ def _sends(sweep: Sweep, catalogue: Catalogue) -> bool:
     return sweep.work != COLLECTIVE or any(traits.collectives for traits in catalogue.strategies.values())
 
 
+def _refused(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, str]]:
+    """The settings of a sweep that an engine's trials would refuse, each with the reason."""
+    defaults = Sweep.model_fields
+    return [(key, why) for key, why in catalogue.refuses.items() if getattr(sweep, key) != defaults[key].default]
+
+
 def lacking(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
     """What was asked for that one of several engines lacks, and for which it must not take its own: each device, each
-    model, data set and optimizer of trainings, and collectives where these are measured."""
+    model, data set and optimizer of trainings, collectives where these are measured, and settings that it refuses."""
     if len(catalogues) == 1:
         return []
     silent = [
@@ -137,7 +147,12 @@ def lacking(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[LeftOut]:
         for device in sweep.asked(DEVICE)
         if device not in of.devices
     ]
-    return [*silent, *unplaced, *_untrained(sweep, catalogues)]
+    unset = [
+        LeftOut(f"engine {engine}, {key} {text_of(key, getattr(sweep, key))}", why)
+        for engine, of in catalogues.items()
+        for key, why in _refused(sweep, of)
+    ]
+    return [*silent, *unplaced, *unset, *_untrained(sweep, catalogues)]
 
 
 def _untrained(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> Iterator[LeftOut]:
@@ -183,9 +198,10 @@ def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
         "workers": [name for name, traits in here.items() if traits.multi_worker],
         "replicas": [name for name, traits in here.items() if traits.many_replicas_a_process],
     }
+    asked = {*with_names_of(sweep, catalogue).asked("strategy")}
     for key, able in have.items():
         if min(sweep.asked(key), default=1) > 1 and able:
-            return "" if {*able} & {*sweep.asked("strategy")} else f"; several {key}: --strategy {' or '.join(able)}"
+            return "" if {*able} & asked else f"; several {key}: --strategy {' or '.join(able)}"
     return ""
 
 

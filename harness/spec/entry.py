@@ -56,6 +56,8 @@ class Asked:
     """What is asked for by a spec that does not say. Nothing leaves the choice to strategy and op."""
     help: str
     spelling: Spelling | None = None
+    takers: Takers | None = None
+    """Strategies that it is of; None is all."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import UsageError, nearest
-from harness.spec.axes import TABLE
+from harness.spec.axes import CELL_KEYS
 from harness.spec.catalogue import Catalogue
 from harness.spec.inputs import LeftOut
 from harness.spec.reading import read_keys
@@ -18,8 +18,6 @@ from harness.visible import quoted
 
 EXPECTED = "KEY=VALUE …, and ';' between combinations, such as 'strategy=mirrored replicas=2,3; model=mlp xla=true'"
 WHY = "excluded"
-_CELL_KEYS = {name: key for key, axis in TABLE.items() for name in axis.kinds}
-"""Of keys in whose place cells have another, that one."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Exclusion:
 
     def fits(self, cell: Cell, catalogue: Catalogue) -> bool:
         """Whether the cell, of an engine with these names, has one of the values of each key."""
-        has = {key: cell.get(_CELL_KEYS.get(key, key)) for key in self.values}
+        has = {key: cell.get(CELL_KEYS.get(key, key)) for key in self.values}
         return all(any(same(key, has[key], one, catalogue) for one in ones) for key, ones in self.values.items())
 
     @property
@@ -62,7 +60,7 @@ def _pairs(combination: str) -> Iterator[tuple[str, Sequence[Any]]]:
         except UsageError as error:
             raise UsageError(f"exclude: {error}") from None
         values = getattr(read_keys(Sweep, {key: given}, "exclude"), key)
-        yield key, [f"{key}={value}" for value in values] if key in _CELL_KEYS else values
+        yield key, [f"{key}={value}" for value in values] if key in CELL_KEYS else values
 
 
 def must_have_fitted(text: str, left_out: Sequence[LeftOut]) -> None:

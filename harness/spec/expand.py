@@ -1,7 +1,7 @@
 """From axes to cells: the product, less what makes no sense, plus the base cases."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from harness.spec.pipeline import PIPELINE, PipelineCell, appetites_of
 from harness.spec.quantity import EXAMPLES, checked_quantity
 from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import ASKED, Sweep
-from harness.spec.text import text_of
+from harness.spec.taken import must_be_taken, strategies_that, untaken, with_names_of
 from harness.spec.work import Cell, DistributedCell, OwnStepCell
 from harness.visible import quoted
 
@@ -43,7 +43,7 @@ def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
     `taken` is of one of several engines: some strategy of theirs takes each axis (`must_be_taken`).
     """
     if sweep.work in MATRIX_OF:
-        return MATRIX_OF[sweep.work](sweep, catalogue)
+        return MATRIX_OF[sweep.work](sweep, catalogue, taken)
     if sweep.step:
         return Matrix(tuple(_own_steps(sweep)))
     if OwnStepCell.EARLIER_LOOP in sweep.asked("loop"):
@@ -51,7 +51,7 @@ def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
             f"loop: '{OwnStepCell.EARLIER_LOOP}' is a training step of your own: give --step package.module:function; "
             f"expected {' or '.join(catalogue.loops)}"
         )
-    sweep = _with_names_of(sweep, catalogue)
+    sweep = with_names_of(sweep, catalogue)
     _known_names(sweep, catalogue)
     sweep = _with_texts(sweep, catalogue)
     if not taken:
@@ -89,7 +89,7 @@ def _sorted_out(
     return tuple(cells), tuple(left_out)
 
 
-def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
+def _collectives(sweep: Sweep, catalogue: Catalogue, taken: bool) -> Matrix:
     """The cells of collectives: each in each size, by every strategy, op and packing that makes sense together.
 
     What the framework lacks of them the engine's own process says.
@@ -102,6 +102,8 @@ def _collectives(sweep: Sweep, catalogue: Catalogue) -> Matrix:
     for name in sweep.asked("strategy"):
         if name not in able:
             raise UsageError(f"strategy: given '{name}', but collectives are measured of {' or '.join(able)} only")
+    if not taken:
+        must_be_taken([(sweep, catalogue)])
     cells, left_out = _sorted_out(sweep, catalogue, _buffers(sweep, catalogue))
     return Matrix(ordered(cells), left_out)
 
@@ -122,7 +124,7 @@ def _with_replicas(sweep: Sweep, able: Mapping[str, StrategyTraits]) -> Sweep:
 def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | LeftOut]:
     for point in _product(CollectiveCell.model_fields, sweep, catalogue):
         at = CollectiveCell.model_construct(**point)
-        reason = _nonsense(catalogue, at) or _nobody_to_send_to(at)
+        reason = untaken(catalogue, at, point["engine"]) or _nonsense(catalogue, at) or _nobody_to_send_to(at)
         if reason is not None:
             yield reason
             continue
@@ -156,7 +158,7 @@ def _nobody_to_send_to(at: CollectiveCell) -> LeftOut | None:
     return None
 
 
-def _pipelines(sweep: Sweep, catalogue: Catalogue) -> Matrix:
+def _pipelines(sweep: Sweep, catalogue: Catalogue, _taken: bool) -> Matrix:
     """The cells of input pipelines, and what each of their models takes: that is measured for its sake."""
     _known_names(sweep, catalogue)
     if not any(map(catalogue.has_pipeline, catalogue.data)):
@@ -182,7 +184,7 @@ def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftO
             yield from map(whole.cut_behind, sweep.asked("cut"))
 
 
-MATRIX_OF: Mapping[str, Callable[[Sweep, Catalogue], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
+MATRIX_OF: Mapping[str, Callable[[Sweep, Catalogue, bool], Matrix]] = {COLLECTIVE: _collectives, PIPELINE: _pipelines}
 """The matrix of each kind of work that a spec asks for by `work`, but of trainings."""
 
 
@@ -191,16 +193,6 @@ def _with_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     given = [key for key in SPELT if key in sweep.model_fields_set]
     asked = {key: list(dict.fromkeys(spelt(key, text, catalogue) for text in sweep.asked(key))) for key in given}
     return sweep.model_copy(update=asked)
-
-
-def _with_names_of(sweep: Sweep, catalogue: Catalogue) -> Sweep:
-    """Where nobody asked for names and an engine lacks the defaults: as many of its own, its first."""
-    own: dict[str, list[str]] = {}
-    for key in (key for key, axis in TABLE.items() if axis.choices is not None and key not in sweep.model_fields_set):
-        names, asked = list(getattr(catalogue, TABLE[key].choices or "")), sweep.asked(key)
-        if names and not {*asked} <= {*names}:
-            own[key] = names[: len(asked)]
-    return sweep.model_copy(update=own)
 
 
 def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
@@ -248,7 +240,13 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
 
 def untrained(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
     """Why there is no such training, whatever its packing, mesh and network; None where there is."""
-    return _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at) or unfed(catalogue, at)
+    return (
+        untaken(catalogue, at, at.engine)
+        or _misfit(catalogue, at.model, at.data)
+        or _nonsense(catalogue, at)
+        or _undivided(at)
+        or unfed(catalogue, at)
+    )
 
 
 def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:
@@ -322,15 +320,10 @@ def _undivided(at: TrainingCell) -> LeftOut | None:
     return LeftOut(f"batch {batch} in {parts} micro-batches", f"{parts} do not divide a replica's batch of {batch}")
 
 
-def _able(catalogue: Catalogue, can: Callable[[StrategyTraits], bool]) -> tuple[str, ...]:
-    """The strategies whose traits `can` says yes to."""
-    return tuple(name for name, traits in catalogue.strategies.items() if can(traits))
-
-
 def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
     """The strategies that take a cross-device op, which may be the user's own; None is every one that takes any."""
     known = catalogue.cross_device_ops.get(op)
-    return known.strategies if known is not None else _able(catalogue, lambda traits: traits.takes_own_op)
+    return known.strategies if known is not None else strategies_that(catalogue, lambda traits: traits.takes_own_op)
 
 
 def _misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
@@ -354,16 +347,20 @@ def _past_networks(catalogue: Catalogue, at: DistributedCell) -> bool:
 
 
 def _packings(sweep: Sweep, catalogue: Catalogue, at: DistributedCell) -> tuple[list[str], list[LeftOut]]:
-    """The packings that the op takes among those asked for; what does not apply is listed, not run."""
+    """The packings that engine, strategy and op take among those asked for; what does not apply is listed, not run."""
     asked = {kind: sweep.asked(kind) for kind in TABLE["packing"].kinds}
     traits, op = catalogue.strategies[at.strategy], at.cross_device_op
-    reduces = traits.takes_cross_device_op and at.replicas_in_sync > 1
     of_op = catalogue.cross_device_ops[op].packing if op in catalogue.cross_device_ops else None
-    kind = (traits.packing or of_op) if reduces else None
+    who = op if traits.takes_cross_device_op else f"strategy '{at.strategy}'"
+    if not catalogue.takes(at.tag, "packing"):
+        who = f"engine '{sweep.asked('engine')[0]}'"
+    kind = (traits.packing or of_op) if who == op else None
+    if at.replicas_in_sync == 1:  # it has nothing to pack
+        return ["default"], []
     refused = [
-        LeftOut(f"{at.strategy} with {op}, {key}={value}", f"{op} takes no {key}")
+        LeftOut(f"{at.strategy} with {op}, {key}={value}", f"{who} takes no {key}")
         for key, values in asked.items()
-        if reduces and key != kind
+        if key != kind
         for value in values
     ]
     taken = [f"{kind}={value}" for value in asked[kind]] if kind else []
@@ -376,29 +373,24 @@ def _packings(sweep: Sweep, catalogue: Catalogue, at: DistributedCell) -> tuple[
 
 
 def _meshes(sweep: Sweep, catalogue: Catalogue, at: TrainingCell) -> tuple[list[str], list[LeftOut]]:
-    """The meshes with as many replicas as the combination; without any given, one of replicas alone."""
-    if not catalogue.strategies[at.strategy].meshes:
+    """The meshes with as many replicas as the combination that its loop can have; without any given, one of replicas
+    alone."""
+    traits, replicas = catalogue.strategies[at.strategy], at.replicas
+    if not traits.meshes:
         return [""], []
-    if not sweep.asked("mesh"):
-        return [Mesh(batch=at.replicas).text], []
-    matching = [text for text in sweep.asked("mesh") if Mesh.parse(text).batch == at.replicas]
-    if matching:
-        return matching, []
-    reason = f"no mesh that was given has {at.replicas} replicas (batch:{at.replicas})"
-    return [], [LeftOut(f"{at.strategy} × {at.replicas} replicas", reason)]
-
-
-def must_be_taken(parts: Sequence[tuple[Sweep, Catalogue]]) -> None:
-    """UsageError for an axis that no strategy of a sweep could take, of what each of its engines is asked for."""
-    names = [{*_with_names_of(sweep, catalogue).asked("strategy")} for sweep, catalogue in parts]
-    asked = [of.strategies[name] for (_, of), own in zip(parts, names, strict=True) for name in own & {*of.strategies}]
-    for key, axis in TABLE.items():
-        takers = axis.takers
-        if takers is None or (given := parts[0][0].asked(key)) == list(axis.asked) or any(map(takers.are, asked)):
-            continue
-        able = " or ".join(dict.fromkeys(name for _, of in parts for name in _able(of, takers.are)))
-        lacks = f"no strategy of this sweep {takers.words}{able and f': {able}'}"
-        raise UsageError(f"{key}: given {text_of(key, given)}, but {lacks}")
+    asked = [Mesh.parse(text) for text in sweep.asked("mesh")] or [Mesh(batch=replicas)]
+    matching = [mesh for mesh in asked if mesh.batch == replicas]
+    if not matching:
+        reason = f"no mesh that was given has {replicas} replicas (batch:{replicas})"
+        return [], [LeftOut(f"{at.strategy} × {replicas} replicas", reason)]
+    if (cutting := traits.cutting_loops) is None:
+        return [mesh.text for mesh in matching], []
+    cuts = at.loop in cutting
+    cut = f"loop '{at.loop}' cuts weights over several devices a replica: --mesh batch:{replicas},model:2"
+    reason = cut if cuts else f"loop '{at.loop}' cuts no weights: --loop {' or '.join(cutting)}"
+    unfit = [mesh for mesh in matching if (mesh.model > 1) != cuts]
+    refused = [LeftOut(f"{at.strategy}, loop {at.loop}, mesh {mesh.text}", reason) for mesh in unfit]
+    return [mesh.text for mesh in matching if mesh not in unfit], refused
 
 
 def _of_meshes(sweep: Sweep) -> None:

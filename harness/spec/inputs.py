@@ -65,7 +65,7 @@ def _unserved(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut 
     if not at.data_service:
         return None
     reason = None
-    if not catalogue.has_pipeline(at.data):
+    if stays_on_device(catalogue, at.data):
         reason = on_device(at.data)
     elif at.cache != "none":
         reason = "after the first pass every example would come from the cache: --cache none"
@@ -78,7 +78,7 @@ def _unserved(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut 
 
 
 def _unwritten(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:
-    """Why the data are not written into files. Engines without pipelines say themselves that they have none."""
+    """Why the data are not written into files. Of engines that write none see `untaken`."""
     if not at.shards:
         alone = "data are compressed as they are written into files: --shards 1, or more"
         return LeftOut(f"{at.data}, compression {at.compression}", alone) if at.compression != "none" else None

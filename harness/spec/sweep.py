@@ -35,7 +35,9 @@ def _asked() -> dict[str, Asked]:
     for key in sorted(keys, key=lambda key: keys.index("workers" if TABLE[key].takers else key)):
         axis = TABLE[key]
         kind = axis.value or Axes.model_fields[key].annotation
-        found |= axis.kinds or {key: Asked(kind=kind, values=axis.asked, help=axis.help, spelling=axis.spelling)}
+        found |= axis.kinds or {
+            key: Asked(kind=kind, values=axis.asked, help=axis.help, spelling=axis.spelling, takers=axis.takers)
+        }
     return found
 
 

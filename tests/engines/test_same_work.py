@@ -18,9 +18,10 @@ from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import CLASSES, Data, resized
+from harness.trial.same_work.catalogue import AXES_OF_TRAININGS
 from harness.trial.same_work.optimizers import OPTIMIZERS
 from harness.trial.same_work.shuffle import shuffled
-from harness.trial.same_work.trainer import AXES_OF_TRAININGS, refuse_what_is_tensorflows
+from harness.trial.same_work.trainer import refuse_what_is_tensorflows
 from tests.axes import pair_of
 from tests.engines.sweeps import COMPILED_SOON
 from tests.synthetic import make_cell

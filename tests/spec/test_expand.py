@@ -361,23 +361,6 @@ def test_an_axis_that_no_strategy_of_the_engine_takes_is_refused_with_the_engine
         expand(Sweep(cycle_time=[5]), CATALOGUE)
 
 
-@pytest.mark.parametrize("engine", ["horovod", "jax", "keras_distribution", "torch"])
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"steps_per_execution": [4]}, "steps_per_execution: given 4, but no strategy of this sweep has several steps"),
-        ({"micro_batches": [2]}, "micro_batches: given 2, but no strategy of this sweep cuts a replica's batch"),
-    ],
-)
-def test_an_axis_of_tensorflows_programs_alone_is_refused_of_another_engine_without_naming_a_strategy(
-    engine: str, asked: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        expand(Sweep(engine=[engine], **asked), catalogue_of(engine))
-    assert str(caught.value).startswith(said)
-    assert str(caught.value).endswith(("in one call", "in micro-batches"))
-
-
 HALVES, BUCKETS = {"cross_device_op": ["auto", "fp16_compress"]}, {"bytes_per_pack": [65536]}
 
 

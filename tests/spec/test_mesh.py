@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.spec import Cell, Sweep, expand
+from harness.spec import Cell, Matrix, Sweep, expand
 from harness.spec.mesh import Mesh, split_values
 from harness.spec.text import text_of, value_from
 from harness.trial.engines import catalogue_of
@@ -120,3 +120,26 @@ def test_a_strategy_that_has_some_loops_only_is_planned_with_none_of_the_others(
     assert {cell.loop for cell in matrix.cells if cell.strategy == "multi_process"} == {"data_parallel"}  # type: ignore[union-attr]
     reasons = {item.combination: item.reason for item in matrix.left_out}
     assert reasons["multi_process, loop model_parallel"] == "strategy 'multi_process' has the loop data_parallel only"
+
+
+def of_loops(loops: list[str], *meshes: str) -> Matrix:
+    asked: dict[str, Any] = {"strategy": ["distribution"], "replicas": [2], "mesh": [*meshes], "loop": loops}
+    return expand(Sweep(engine=["keras_distribution"], model=["mlp"], **asked), catalogue_of("keras_distribution"))
+
+
+def test_a_loop_that_cuts_weights_takes_the_meshes_that_can_and_another_the_rest() -> None:
+    matrix = of_loops(["data_parallel", "model_parallel"], "batch:2", "batch:2,model:2")
+    found = {(cell.get("loop"), cell.get("mesh")) for cell in matrix.cells if cell.cell_id not in matrix.added_base}
+    assert found == {("data_parallel", "batch:2"), ("model_parallel", "batch:2,model:2")}
+    assert {item.combination: item.reason for item in matrix.left_out} == {
+        "distribution, loop data_parallel, mesh batch:2,model:2": "loop 'data_parallel' cuts no weights: "
+        "--loop model_parallel",
+        "distribution, loop model_parallel, mesh batch:2": "loop 'model_parallel' cuts weights over several devices a "
+        "replica: --mesh batch:2,model:2",
+    }
+
+
+@pytest.mark.parametrize(("loop", "meshes"), [("data_parallel", ["batch:2,model:2"]), ("model_parallel", [])])
+def test_a_mesh_that_the_only_loop_cannot_have_is_refused_before_anything_runs(loop: str, meshes: list[str]) -> None:
+    with pytest.raises(UsageError, match=rf"no combination is left to run \(distribution, loop {loop}, mesh batch:2"):
+        of_loops([loop], *meshes)

@@ -254,11 +254,6 @@ def test_a_sharing_of_the_input_is_of_strategies_with_workers_and_others_are_mea
             matrix_from({"strategy": [strategy], "autoshard": ["data"]})
 
 
-def test_an_engine_that_writes_no_files_says_so_itself_and_keeps_the_cell() -> None:
-    matrix = matrix_from({"engine": ["torch"], "strategy": ["none"], "shards": [0, 2]}, "torch")
-    assert {cell.get("shards") for cell in matrix.cells} == {0, 2}
-
-
 def test_at_their_defaults_shards_and_compression_leave_cells_the_ids_that_they_had() -> None:
     plain = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=64, cache="none")
     assert plain.cell_id == "50e224b41b06"

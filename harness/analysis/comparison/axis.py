@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError, not_one_of
 from harness.record import RunManifest
-from harness.spec.axes import NO_STRATEGY, TABLE
+from harness.spec.axes import CELL_KEYS, NO_STRATEGY, TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.grouping import FOLLOWING, apart
 from harness.spec.network import NONE
@@ -15,8 +15,6 @@ from harness.spec.spelling import SPELT, same
 from harness.spec.sweep import OWN_OF_WORK, Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
 
-CELL_KEYS = {kind: key for key, axis in TABLE.items() for kind in axis.kinds}
-"""Keys of a spec that are kinds of a cell's key, with that key."""
 AXIS_NAMES: tuple[str, ...] = (*TABLE, *CELL_KEYS)
 NamesFor = Callable[[Cell, Sweep], Catalogue]
 """The names that the engine of a sweep's cell knows; UsageError where the engine is not here."""

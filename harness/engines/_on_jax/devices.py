@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.engines._on_jax import REFUSED_SETTINGS
 from harness.engines._on_jax.compiled import share_compiled, write_compiled_too
 from harness.engines._on_jax.joining import join
 from harness.environment.cuda import card_at
@@ -101,7 +102,7 @@ def set_up(request: Request) -> TrialDevices:
     several; HarnessError where it had been started before, Unsupported where a second pool is asked for, or
     more cards than JAX finds."""
     if request.inter_op_threads:
-        raise Unsupported("inter_op_threads: JAX has one pool of threads; give --intra-op-threads")
+        raise Unsupported(f"inter_op_threads: {REFUSED_SETTINGS['inter_op_threads']}")
     return _cards(request) if request.cell.shape.device == GPU else _of_processor(request)
 
 

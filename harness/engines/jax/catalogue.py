@@ -1,5 +1,6 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
+from harness.engines._on_jax import REFUSED_SETTINGS
 from harness.engines.jax.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, DeviceTraits, StrategyTraits
 from harness.trial.same_work.catalogue import GPU, NONE, WITHOUT_BARRIER, catalogue_of
@@ -35,4 +36,5 @@ def load_catalogue() -> Catalogue:
         ways,
         dict.fromkeys(ways, WITHOUT_BARRIER),  # XLA orders what does not depend on each other as it likes
         cards=(CARDS,),
+        refuses=REFUSED_SETTINGS,
     )

@@ -1,5 +1,6 @@
 """Every name that a spec may use with keras.distribution, for the parent: importing this imports no Keras."""
 
+from harness.engines._on_jax import REFUSED_SETTINGS
 from harness.engines.keras_distribution.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, StrategyTraits
 from harness.trial.same_work.catalogue import NONE, WITHOUT_BARRIER, catalogue_of
@@ -13,6 +14,7 @@ def load_catalogue() -> Catalogue:
             "distribution",
             "keras.distribution over the devices of one process, as the loop says; model_parallel takes --mesh",
             meshes=True,
+            cutting_loops=("model_parallel",),
             instruments=True,
             devices=(VIRTUAL_CPU,),
         ),
@@ -32,4 +34,5 @@ def load_catalogue() -> Catalogue:
         {"auto": "XLA's choice"},
         ways,
         dict.fromkeys(ways, WITHOUT_BARRIER),
+        refuses=REFUSED_SETTINGS,
     )

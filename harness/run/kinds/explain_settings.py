@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.choice import Choice, choice_of
-from harness.analysis.comparison.axis import CELL_KEYS
 from harness.analysis.summary import JUDGED, summarise
 from harness.errors import UsageError
 from harness.record.manifest import SweepPlan
 from harness.record.reading import MANIFEST_NAME, Run, load_run, resolve_run
 from harness.run.kinds import explain
 from harness.run.request import asked_matrix, names_for
-from harness.spec.axes import USUAL_STRATEGY
+from harness.spec.axes import CELL_KEYS, USUAL_STRATEGY
 from harness.spec.cell import trained
 from harness.spec.engines import engine_for
 from harness.spec.exclusions import exclusions

@@ -24,6 +24,7 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
+from harness.spec.axes import CELL_KEYS
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
@@ -88,7 +89,7 @@ def sides_of(
     given = [given_for(name, texts) for name, texts in zip(SIDE_NAMES, (a, b), strict=True)]
     sweeps, cells = _asked((base, base if base_b is None else base_b), given, windowed)
     _refuse_what_engines_set(sweeps, given)
-    words = _words(sweeps, given)
+    words = _words(sweeps, cells, given)
     _refuse_what_is_alike([*words, *pythons, *revisions], [*a, *b])
     paths, titles = _interpreters(pythons, sweeps)
     commits, states = _commits(revisions, cells)
@@ -154,9 +155,10 @@ def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -
         )
 
 
-def _words(sweeps: tuple[Sweep, Sweep], given: Sequence[Given]) -> list[list[str]]:
-    """What keys and variables set each side apart."""
-    keys = differing(*sweeps)
+def _words(sweeps: tuple[Sweep, Sweep], cells: tuple[Cell, Cell], given: Sequence[Given]) -> list[list[str]]:
+    """What keys and variables set each side apart. A key of the cell does not, where both have the same one."""
+    idle = type(cells[0]).model_fields.keys() if cells[0] == cells[1] else ()
+    keys = [key for key in differing(*sweeps) if CELL_KEYS.get(key, key) not in idle]
     told = [words_of(sweep, keys) for sweep in sweeps]
     if keys and told[0] == told[1]:  # what is not shown may be all that differs
         told[1] = [f"{words}, another value" for words in told[1]]

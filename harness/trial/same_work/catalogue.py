@@ -1,7 +1,6 @@
 """The names of the same work, for the parent: importing this imports no framework."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from harness.environment import usable_cores
@@ -14,10 +13,28 @@ from harness.spec.catalogue import (
     ModelTraits,
     StrategyTraits,
 )
+from harness.spec.collective import COLLECTIVE
+from harness.spec.work import TAG, TRAINING
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
+AXES_OF_TRAININGS = frozenset(
+    {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
+    | {"cross_device_op", "packing", "cycle_time", "model", "data", "optimizer", "loop", "network", "mesh"}
+    | {"intra_op_threads", "prefetch", "engine", "quantity"}
+)
+"""Keys of a cell that these engines know what to do with. Another is refused where it is not at its default, so that
+an axis that TensorFlow's programs alone have is never one without effect."""
+AXES_OF_COLLECTIVES = frozenset(
+    {TAG, "device", "collective", "size", "strategy", "replicas", "workers", "network", "intra_op_threads", "engine"}
+)
+"""Those of a collective's cell."""
+REFUSED = {
+    "trace": "TensorFlow's profiler alone is asked; leave the flag out",
+    "step": "a step of your own is measured by itself under engine tensorflow: leave engine out",
+}
+"""Settings of a run that these engines do not take, with the reason."""
 GPU = "gpu"
 NONE = "none"
 LEVERS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers", "model"})
@@ -74,14 +91,15 @@ def catalogue_of(
     instruments: Mapping[str, Collection[str]] = MappingProxyType({}),
     levers: Collection[str] = (),
     cards: Collection[DeviceTraits] = (),
+    refuses: Mapping[str, str] = MappingProxyType({}),
 ) -> Catalogue:
     """The catalogue of an engine: its processor as a device and the `cards` beside it, its strategies, the summaries of
-    its ops and loops, the instruments of each loop, and keys by which `explain` advises beside LEVERS. A call is a step
-    of a whole batch (`AXES_OF_TRAININGS`)."""
+    its ops and loops, the instruments of each loop, keys by which `explain` advises beside LEVERS, and settings that it
+    `refuses` beside REFUSED."""
     processor = DeviceTraits(VIRTUAL_CPU, device, on_processors=True, virtual=True, cores=usable_cores())
     return Catalogue(
         devices={traits.name: traits for traits in (processor, *cards)},
-        strategies={traits.name: replace(traits, shapes_calls=False) for traits in strategies},
+        strategies={traits.name: traits for traits in strategies},
         cross_device_ops={name: CrossDeviceOpTraits(name, summary) for name, summary in ops.items()},
         models={name: architecture.summary for name, architecture in architectures().items()},
         data=SUMMARIES,
@@ -89,7 +107,9 @@ def catalogue_of(
         loops=loops,
         instruments=instruments,
         levers=LEVERS.union(levers),
-        closed=frozenset({"model", "data"}),
+        closed=frozenset({"model", "data", "cross_device_op"}),
+        taken={TRAINING: AXES_OF_TRAININGS, COLLECTIVE: AXES_OF_COLLECTIVES},
+        refuses={**REFUSED, **refuses},
         model_traits=_traits,
         data_gives=gives,
     )

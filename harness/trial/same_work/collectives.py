@@ -3,14 +3,9 @@
 from typing import ClassVar
 
 from harness.protocol.messages import Request
-from harness.spec.work import TAG
 from harness.trial.collectives import Sending, collective_of
+from harness.trial.same_work.catalogue import AXES_OF_COLLECTIVES
 from harness.trial.same_work.trainer import refuse_what_is_beside
-
-AXES_OF_COLLECTIVES = frozenset(
-    {TAG, "device", "collective", "size", "strategy", "replicas", "workers", "network", "intra_op_threads", "engine"}
-)
-"""Keys of a collective's cell that these engines know what to do with."""
 
 
 class SameSending(Sending):

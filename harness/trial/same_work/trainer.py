@@ -19,6 +19,7 @@ from harness.trial.ending import refuse_other_axes
 from harness.trial.reference_cache import cached_reference
 from harness.trial.same_work.architectures import architectures
 from harness.trial.same_work.batches import Data, Placed
+from harness.trial.same_work.catalogue import AXES_OF_TRAININGS, REFUSED
 from harness.trial.same_work.fed import check_input
 from harness.trial.same_work.reference import FLOAT32, ShareByShare, Sums
 from harness.trial.sums import judge_sums, known_values
@@ -26,14 +27,6 @@ from harness.trial.sums import judge_sums, known_values
 if TYPE_CHECKING:
     from harness.protocol.state import Array
     from harness.trial.same_work.reference import Batch
-
-AXES_OF_TRAININGS = frozenset(
-    {"device", "strategy", "replicas", "workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
-    | {"cross_device_op", "packing", "cycle_time", "model", "data", "optimizer", "loop", "network", "mesh"}
-    | {"intra_op_threads", "prefetch", "engine", "quantity"}
-)
-"""Keys of a cell that these engines know what to do with. Another is refused where it is not at its default, so that
-an axis that TensorFlow's programs alone have is never one without effect."""
 
 
 class SameWorkTrainer(ABC):
@@ -284,4 +277,4 @@ def refuse_what_is_beside(request: Request, taken: Collection[str], title: str, 
     if request.instrument and not taken_apart:
         raise Unsupported(f"instrument '{request.instrument}': the steps of {title} are not taken apart")
     if request.trace is not None:
-        raise Unsupported(f"trace: {title}'s profiler is not asked here; leave the flag out")
+        raise Unsupported(f"trace: {REFUSED['trace']}")

@@ -114,9 +114,17 @@ def test_sides_that_one_process_at_a_time_may_hold_a_device_for_are_refused_with
     assert told.endswith("sweep each by itself and hold the runs against each other with compare")
 
 
-def test_what_was_given_and_makes_no_difference_is_refused() -> None:
-    assert said(MIRRORED, ["cross_device_op=auto"], []) == (
-        "--a, --b: nothing sets the sides apart (cross_device_op=auto); leave both out to compare a side with itself"
+@pytest.mark.parametrize(
+    ("base", "a", "b"),
+    [
+        (MIRRORED, ["cross_device_op=auto"], []),
+        ({**MIRRORED, "replicas": [1]}, ["bytes_per_pack=0"], ["bytes_per_pack=4096"]),
+    ],
+    ids=["the default", "what one replica has no use for"],
+)
+def test_what_was_given_and_makes_no_difference_is_refused(base: dict[str, Any], a: list[str], b: list[str]) -> None:
+    assert said(base, a, b) == (
+        f"--a, --b: nothing sets the sides apart ({', '.join([*a, *b])}); leave both out to compare a side with itself"
     )
 
 
