@@ -153,6 +153,7 @@ class Means:
             cross_device_ops={"auto": CrossDeviceOpTraits("auto", "a sum")},
             models={"mean": "a mean"}, data={"normal": "random numbers"},
             optimizers={"descent": "gradient descent"}, loops={"plain": "a loop in Python"},
+            taken={"training": TAKEN},
         )  # fmt: skip
 
     def preload(self) -> dict[str, str]:
