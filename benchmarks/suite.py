@@ -11,9 +11,9 @@ from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.report.words.names import names_of
 from harness.report.words.text import OWN_INTERVAL
-from harness.spec import Cell, Sweep, expand, load_sweep, sweep_from
+from harness.run.request import asked_matrix
+from harness.spec import Cell, Sweep, load_sweep, sweep_from
 from harness.spec.sweep import PROVING
-from harness.trial.engines import catalogue_of
 
 
 @functools.cache
@@ -23,7 +23,7 @@ def read_spec(path: Path) -> tuple[Sweep, Mapping[str, Cell]]:
     Cells that a sweep would only add as base cases are not among them.
     """
     sweep = sweep_from(load_sweep(path), str(path))
-    matrix = expand(sweep, catalogue_of())
+    matrix = asked_matrix(sweep)
     cells = [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base]
     return sweep, dict(zip(names_of(cells), cells, strict=True))
 

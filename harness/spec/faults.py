@@ -64,25 +64,29 @@ HELP_OF_FAULTS: dict[str, str] = {
 
 
 def strategies_of(settings: Faults, engines: Mapping[str, Mapping[str, StrategyTraits]]) -> dict[str, list[str]]:
-    """The strategies of each engine's jobs: of those asked for the ones that it has; all of its own but the one without
-    any, where it has none of them, and several engines or no names were asked for.
+    """The strategies of each engine's jobs: of those asked for the ones that it has and that something is done to; all
+    of its own but the one without any, where it has none of them, and several engines or no names were asked for. An
+    engine of which nothing is left is not among them.
 
-    UsageError for a strategy that is unknown or that nothing is done to, for an engine without any, and for servers
-    that none has.
+    UsageError for a strategy that is unknown or that no engine does anything to, for an engine without any, and for
+    servers that none has.
     """
-    every = {name: traits for of in engines.values() for name, traits in of.items()}
-    able = [name for name, traits in every.items() if not traits.no_faults]
-    for name in settings.strategy if "strategy" in settings.model_fields_set else ():
-        if name not in every:
-            raise not_one_of("strategy", name, able, whose=whose([*engines]))
+    spared = {engine: {name for name, traits in of.items() if traits.no_faults} for engine, of in engines.items()}
+    able = {name: traits for engine, of in engines.items() for name, traits in of.items() if name not in spared[engine]}
+    asked = settings.strategy if "strategy" in settings.model_fields_set else []
+    for name in asked:
+        whys = [of[name].no_faults for of in engines.values() if name in of]
+        if not whys:
+            raise not_one_of("strategy", name, [*able], whose=whose([*engines]))
+        if name not in able:
+            raise UsageError(f"strategy: '{name}' is not one of {', '.join(able)}: {whys[0]}")
     found = {}
     for engine, of in engines.items():
-        found[engine] = [name for name in settings.strategy if name in of] or _own(engine, of)
-        for name in found[engine]:
-            if why := of[name].no_faults:
-                raise UsageError(f"strategy: '{name}' is not one of {', '.join(able)}: {why}")
+        its = [name for name in settings.strategy if name in of and name not in spared[engine]]
+        if its or not spared[engine] & {*asked}:
+            found[engine] = its or _own(engine, of)
     used = {name for names in found.values() for name in names}
-    servers = [name for name in able if every[name].parameter_servers]
+    servers = [name for name, traits in able.items() if traits.parameter_servers]
     if settings.ps != Faults.model_fields["ps"].default and not used & {*servers}:
         has = " or ".join(servers) or "none of its engines' has"
         raise UsageError(f"ps: given {settings.ps}, but no strategy of this run has servers: {has}")

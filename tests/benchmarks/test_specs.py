@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.suite import read_spec
 from harness.cli import run
 from harness.cli.sweep import read_values
 from harness.run.request import asked_matrix
@@ -70,6 +71,15 @@ def test_strong_scaling_lists_what_the_replicas_do_not_divide() -> None:
     matrix = expand(sweep, catalogue_of())
     assert any("3 replicas do not divide" in left.reason for left in matrix.left_out)
     assert {cell.global_batch_size for cell in matrix.cells} == {128, 512}
+
+
+@pytest.mark.parametrize("engines", [["torch"], ["tensorflow", "torch"]])
+def test_the_suite_has_the_cells_that_a_sweep_of_the_spec_has(engines: list[str], tmp_path: Path) -> None:
+    spec = tmp_path / "engines.toml"
+    spec.write_text(f'engine = {engines}\nstrategy = ["none", "data_parallel"]\nworkers = [1, 2]\nreplicas = [1]\n')
+    matrix = asked_matrix(sweep_from(load_sweep(spec)))
+    _, cells = read_spec(spec)
+    assert {cell.cell_id for cell in cells.values()} == {cell.cell_id for cell in matrix.cells} - matrix.added_base
 
 
 def test_the_eight_gpu_spec_covers_every_op_at_every_replica_count() -> None:

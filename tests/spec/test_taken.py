@@ -124,6 +124,15 @@ def test_packing_that_one_of_two_engines_does_is_told_of_the_other() -> None:
     assert told == {"strategy 'data_parallel' takes no bytes_per_pack"}
 
 
+@pytest.mark.parametrize("engine", OTHERS)
+def test_ops_of_ones_own_are_offered_by_none_but_engines_that_take_them(engine: str) -> None:
+    for op in ("rong", "my.ops:ring"):
+        said = refusal(engine=engine, cross_device_op=op)
+        assert said.startswith(f"cross_device_op: '{op}' is not one of auto")
+        assert "package.module:function" not in said
+    assert "package.module:function" in refusal(engine=[ENGINE, engine], cross_device_op="rong")
+
+
 def test_each_engine_is_still_asked_for_what_it_takes() -> None:
     sweep = sweep_from({"engine": ["tensorflow", "torch"], "prefetch": [0, 2], "intra_op_threads": [1]})
     parts = each_engine(sweep, {name: catalogue_of(name) for name in ("tensorflow", "torch")})

@@ -36,7 +36,7 @@ def plan_jobs(settings: Faults) -> JobPlan:
     engines = {engine: catalogue_of(engine).strategies for engine in settings.engine}
     chosen = strategies_of(settings, engines)
     named = list(dict.fromkeys(name for names in chosen.values() for name in names))
-    settings = settings.model_copy(update={"strategy": named})
+    settings = settings.model_copy(update={"strategy": named, "engine": [*chosen]})
     cells = [_cell(settings, engine, strategy) for engine, names in chosen.items() for strategy in names]
     jobs: list[PlannedFault] = []
     blocks = []
