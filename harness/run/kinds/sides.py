@@ -288,7 +288,7 @@ def _zygote(side: Side, another: str | None, repository: Repository | None, tree
     if repository is None:
         # Ours is started as for a sweep; for another, our packages must not be found beside this harness.
         path = None if another is None else [Path.cwd()]
-        return Zygote(side.environment, python, path=path, engine=side.engine)
+        return Zygote(side.environment, python, path=path, engine=side.engine, of_side=side.python is not None)
     if side.commit is None:
         here = repository.root
         return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.engine)

@@ -44,7 +44,8 @@ class Startup:
     is laid over this process's own variables, `python` is the interpreter, `folder` the working folder. With `path`,
     modules are looked for in those folders first, and this harness comes from here whatever the interpreter has
     installed; without it the working folder comes first, as for `python -m`. `not_from` is a folder that modules must
-    not come from (see `harness.trial.revision`). Without `preloads` each trial imports the engine's framework itself.
+    not come from (see `harness.trial.revision`). An interpreter is `of_side` where a side of a comparison was given it,
+    whatever its engine has. Without `preloads` each trial imports the engine's framework itself.
     Raises OSError where `scratch` takes no folders.
     """
 
@@ -58,12 +59,13 @@ class Startup:
         not_from: Path | None = None,
         engine: str = DEFAULT,
         preloads: bool = True,
+        of_side: bool = False,
     ) -> None:
         self.engine = engine
         self.python = python
         self.folder = folder
         ours = path is None and python == sys.executable
-        of_engine = engine != DEFAULT and path in (None, [Path.cwd()]) and not_from is None
+        of_engine = engine != DEFAULT and path in (None, [Path.cwd()]) and not_from is None and not of_side
         self.plain = not environment and (ours or of_engine)
         """Whether what is forked is as this process is: no environment, revision or interpreter of its own, but for
         another engine's."""

@@ -143,6 +143,7 @@ class Zygote:
         not_from: Path | None = None,
         engine: str = DEFAULT,
         preloads: bool = True,
+        of_side: bool = False,
     ) -> None:
         self.hosts: dict[str, Facts] = {}
         """What launchers know of hosts elsewhere that have joined the run, by name."""
@@ -163,7 +164,9 @@ class Zygote:
         """Closed when this is: agents on other hosts, a cluster's job, networks; what lives as long as its trials."""
         try:
             self._scratch = Scratch()
-            self._startup = Startup(self._scratch.path, environment, python, folder, path, not_from, engine, preloads)
+            self._startup = Startup(
+                self._scratch.path, environment, python, folder, path, not_from, engine, preloads, of_side
+            )
         except OSError as error:
             raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
         self.scratch = str(self._scratch.path)

@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from harness.run.kinds.sides import (
     sides_of_record,
     with_versions,
 )
+from harness.run.launchers import CannotPlace, launchers
 from harness.run.process.zygote import Zygote, ZygoteError
+from harness.run.request import request_for
 from tests.record.examples import manifest
 from tests.run.process.venvs import bare_venv, lend_packages
 from tests.run.repositories import Repo
@@ -130,6 +133,21 @@ def test_what_was_given_and_makes_no_difference_is_refused(base: dict[str, Any],
 
 def test_sides_with_other_numbers_of_windows_are_refused() -> None:
     assert said(MIRRORED, ["windows=20"], []).startswith("windows: given 20 for side a and 10 for side b")
+
+
+def test_a_side_with_an_interpreter_of_its_own_runs_on_no_host_that_has_the_engine_in_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Zygote, "launch", lambda _: None)
+    monkeypatch.setattr(Zygote, "start", lambda _: None)
+    base = {"engine": ["torch"], "strategy": ["none"], "replicas": [1], "launcher": "attach"}
+    one, two = sides_of(base, [], [])
+    own = replace(one, python="/own/python")
+    with side_zygotes([own, two], {"a": "/own/python", "b": "/the/engines/python"}) as zygotes:
+        request = request_for(own.cell, own.sweep, Path("data"))
+        with pytest.raises(CannotPlace, match="interpreter or revision of its own needs launcher 'local'"):
+            launchers()["attach"].place(request, zygotes["a"])
+        assert zygotes["b"].plain
 
 
 @pytest.mark.usefixtures("repo")
