@@ -13,4 +13,6 @@ def with_ops(right: Catalogue, names: Iterable[str], summary: str = "wrong") -> 
         name: dataclasses.replace(traits, takes_cross_device_op=name != "none")
         for name, traits in right.strategies.items()
     }
-    return dataclasses.replace(right, strategies=strategies, cross_device_ops={**right.cross_device_ops, **ops})
+    taken = None if right.taken is None else {work: {*keys, "cross_device_op"} for work, keys in right.taken.items()}
+    every = {**right.cross_device_ops, **ops}
+    return dataclasses.replace(right, strategies=strategies, cross_device_ops=every, taken=taken)

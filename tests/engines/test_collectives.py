@@ -6,10 +6,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness.engines.torch import ENGINE as TORCH
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.run.network import available
+from harness.run.request import asked_matrix
+from harness.spec import sweep_from
 from harness.spec.collective import COLLECTIVES, in_whole_shares
+from harness.trial.same_work.collectives import SameSending
+from harness.trial.same_work.trainer import refuse_what_is_beside
 from tests.engines.sweeps import swept
 
 COMMON: dict[str, Any] = {"work": "collective", "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
@@ -157,9 +163,10 @@ def test_what_gloo_has_not_got_is_unsupported_in_pytorchs_own_words() -> None:
     assert TORCH.classify(RuntimeError("gloo: connection closed by peer"))[0] == "crashed"
 
 
-@pytest.mark.slow
-def test_keys_that_would_be_without_effect_are_unsupported(torch_python: str, tmp_path: Path) -> None:
-    [torch] = [sender for sender in SENDERS if sender.name == "torch"]
-    run = sent(torch_python, tmp_path, torch, "torch", 2, size=[4], bytes_per_pack=[4096])
-    assert [trial.status for trial in run.trials] == ["unsupported"]
-    assert "packing: PyTorch has nothing that it would change; leave the flag out" in str(run.trials[0].reason)
+def test_keys_that_would_be_without_effect_are_unsupported() -> None:
+    asked = {"work": "collective", "engine": "torch", "size": 4}
+    [cell] = asked_matrix(sweep_from(asked)).cells
+    packed = cell.model_copy(update={"packing": "bytes_per_pack=4096"})
+    request = Request(cell=packed, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
+    with pytest.raises(Unsupported, match="packing: PyTorch has nothing that it would change; leave the flag out"):
+        refuse_what_is_beside(request, SameSending.taken, "PyTorch")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
+from harness.engines.keras_distribution.loops import loops
+from harness.errors import Unsupported, UsageError
 from harness.spec import Cell, Matrix, Sweep, expand
 from harness.spec.mesh import Mesh, split_values
 from harness.spec.text import text_of, value_from
@@ -122,8 +123,15 @@ def test_a_strategy_that_has_some_loops_only_is_planned_with_none_of_the_others(
     assert reasons["multi_process, loop model_parallel"] == "strategy 'multi_process' has the loop data_parallel only"
 
 
-def of_loops(loops: list[str], *meshes: str) -> Matrix:
-    asked: dict[str, Any] = {"strategy": ["distribution"], "replicas": [2], "mesh": [*meshes], "loop": loops}
+@pytest.mark.parametrize(("loop", "mesh"), [("data_parallel", Mesh(2, 2)), ("model_parallel", Mesh(2))])
+def test_a_trial_of_a_mesh_that_its_loop_cannot_have_is_unsupported_with_the_remedy(loop: str, mesh: Mesh) -> None:
+    remedy = "--loop model_parallel" if mesh.model > 1 else "give --mesh model:2"
+    with pytest.raises(Unsupported, match=remedy):
+        loops()[loop].distribution([], mesh)
+
+
+def of_loops(names: list[str], *meshes: str) -> Matrix:
+    asked: dict[str, Any] = {"strategy": ["distribution"], "replicas": [2], "mesh": [*meshes], "loop": names}
     return expand(Sweep(engine=["keras_distribution"], model=["mlp"], **asked), catalogue_of("keras_distribution"))
 
 

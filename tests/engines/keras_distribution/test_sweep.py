@@ -36,16 +36,11 @@ PLACED = [(1, "whole"), (1, "reordered"), *((2, fault) for fault in BETWEEN_PROC
 Keeps = Callable[[Any], bool]
 
 
-def makes_sense(cell: Any) -> bool:
-    """Weights are cut on a mesh with devices for it, and nowhere else."""
-    return cell.strategy == "none" or (cell.model_shards > 1) == (cell.loop == "model_parallel")
-
-
 def measured(
     python: str,
     folder: Path,
     engine: str = "keras_distribution",
-    keeps: Keeps = makes_sense,
+    keeps: Keeps = lambda _: True,
     forked: bool = True,
     variables: Mapping[str, str] = MappingProxyType({}),
     **keys: Any,
@@ -68,7 +63,7 @@ def right(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def wrong(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     def keeps(cell: Any) -> bool:
         faults = WHERE_CUT if cell.loop == "model_parallel" else FAULTS
-        return makes_sense(cell) and cell.cross_device_op in ("auto", *faults)
+        return cell.cross_device_op in ("auto", *faults)
 
     ops = ["auto", *FAULTS, UNMATCHED]
     asked: dict[str, Any] = {"replicas": [2], "mesh": BOTH, "cross_device_op": ops}
@@ -216,16 +211,3 @@ def test_every_model_is_proved_with_its_weights_cut_and_says_so_where_they_canno
     assert status == "unsupported"
     assert "mesh: model:3 does not cut 'transformer'" in str(reason)
     assert ended == {}
-
-
-def test_a_mesh_that_a_loop_cannot_have_is_refused_with_the_remedy(
-    keras_python: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    asked: dict[str, Any] = {"replicas": [1], "mesh": ["batch:1", "model:2"]}
-    run = measured(
-        keras_python, tmp_path_factory.mktemp("refused"), keeps=lambda cell: not makes_sense(cell), **asked, **MLP
-    )
-    assert {trial.status for trial in run.trials} == {"unsupported"}
-    reasons = {trial.cell.loop: str(trial.reason) for trial in run.trials}
-    assert "give --mesh model:2" in reasons["model_parallel"]
-    assert "--loop model_parallel" in reasons["data_parallel"]

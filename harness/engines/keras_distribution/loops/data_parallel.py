@@ -16,12 +16,12 @@ class DataParallelWay(DistributionWay):
 
     def distribution(self, devices: Sequence[str], mesh: Mesh) -> "keras.distribution.Distribution":
         """See `DistributionWay`."""
-        import keras
-
         if mesh.model > 1:
             raise Unsupported(
                 f"loop 'data_parallel' cuts no weights, and the mesh is {mesh.text}: --loop model_parallel"
             )
+        import keras
+
         return keras.distribution.DataParallel(devices=list(devices), auto_shard_dataset=False)
 
 

@@ -29,12 +29,12 @@ class ModelParallelWay(DistributionWay):
 
     def distribution(self, devices: Sequence[str], mesh: Mesh) -> "keras.distribution.Distribution":
         """See `DistributionWay`."""
-        import keras
-
         if mesh.model == 1:
             raise Unsupported(
                 "loop 'model_parallel': one device a replica has nothing to cut; give --mesh model:2 or batch:2,model:2"
             )
+        import keras
+
         grid = keras.distribution.DeviceMesh((mesh.batch, mesh.model), (BATCH, MODEL), list(devices))
         layouts = keras.distribution.LayoutMap(grid)
         for paths, axes in self.layout.items():
