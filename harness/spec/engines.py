@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.spec import calls
@@ -59,8 +59,7 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     none of them takes, and for a setting that the only one refuses.
     """
     if len(catalogues) == 1:
-        for key, why in (refused for of in catalogues.values() for refused in _refused(sweep, of)):
-            raise UsageError(f"{key}: given {text_of(key, getattr(sweep, key))}, but {why}")
+        must_be_set(sweep, catalogues.values())
         return [(sweep, catalogue) for catalogue in catalogues.values()]
     if sweep.step or sweep.work == PIPELINE:
         raise UsageError(
@@ -123,6 +122,12 @@ def _irreplaceable(sweep: Sweep) -> Sequence[str]:
 def _sends(sweep: Sweep, catalogue: Catalogue) -> bool:
     """Whether an engine has collectives, where these are measured."""
     return sweep.work != COLLECTIVE or any(traits.collectives for traits in catalogue.strategies.values())
+
+
+def must_be_set(sweep: Sweep, catalogues: Iterable[Catalogue]) -> None:
+    """UsageError for a setting that trials of one of the engines would refuse."""
+    for key, why in (refused for of in catalogues for refused in _refused(sweep, of)):
+        raise UsageError(f"{key}: given {text_of(key, getattr(sweep, key))}, but {why}")
 
 
 def _refused(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, str]]:

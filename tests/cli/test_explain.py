@@ -136,6 +136,16 @@ def test_an_axis_chooses_among_the_runs_cells(harness: Harness, asked: list[Expl
     assert "'swept' has no such cell in a ranking" in error
 
 
+def test_a_setting_that_the_engine_of_the_runs_cells_refuses_is_refused_before_any_arm_runs(
+    harness: Harness, asked: list[ExplainSettings], tmp_path: Path
+) -> None:
+    cells = [make_cell(batch_size=32, engine="jax", loop="jit")]
+    stored(sweep_run("swept", cells), tmp_path / "results")
+    code, out, error = harness("explain", "latest", "--inter-op-threads", "2")
+    assert (code, out, asked) == (2, "", [])
+    assert error == "harness: inter_op_threads: given 2, but JAX has one pool of threads; give --intra-op-threads\n"
+
+
 @pytest.mark.parametrize(
     ("chosen", "excluded"),
     [
