@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VERB = "explain"
 HELP = "Say where the time of a step goes: input, communication, update, dispatch, contention or compute."
 EXAMPLES = "Examples: harness explain --strategy mirrored --replicas 2 --batch-size 32\n\nharness explain latest"
-NOT_TAKEN = ("name", "isolate", *OF_OTHER_WORK, *NOT_OF_EXPLAIN)
+NOT_TAKEN = ("name", *OF_OTHER_WORK, *NOT_OF_EXPLAIN)
 """Keys of a spec that have no meaning here."""
 
 
