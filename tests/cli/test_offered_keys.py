@@ -46,5 +46,5 @@ def test_a_verb_offers_the_settings_that_its_runs_read_and_no_others(
     run.settings["half_width"] = 0.5  # so that a sweep has a second stage
     read = read_by(run.begin, monkeypatch) | read_by(lambda: asked_matrix(Sweep()), monkeypatch)
     assert offered - read == set()
-    assert read - flags <= {*OF_OTHER_WORK, *OF_SWEEPS}  # `step`, which no training has, and repeats that are the verb's
+    assert read - flags <= {*OF_OTHER_WORK, *OF_SWEEPS}  # no training has a `step`; repeats are the verb's own
     assert len(offered) > 10

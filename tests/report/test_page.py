@@ -304,6 +304,15 @@ def test_seeds_order_thresholds_and_versions_are_those_of_the_run() -> None:
         assert part in words
 
 
+def test_versions_are_those_of_other_engines_too() -> None:
+    manifest, trials = make_run()
+    told = {**manifest.machine.facts, "package.tensorflow": "2.21.0", "engine.torch.torch": "2.12.0"}
+    machine = manifest.machine.model_copy(update={"facts": told})
+    words = page_of((manifest.model_copy(update={"machine": machine}), trials)).words
+    how_measured = words[words.rindex("How this was measured") :]
+    assert "tensorflow 2.21.0 engine.torch.torch 2.12.0" in how_measured
+
+
 def test_planned_trials_that_are_not_there_are_accounted_for() -> None:
     def once(record: TrialRecord) -> TrialRecord | None:
         return None if record.status == "unsupported" and record.block else record

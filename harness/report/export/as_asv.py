@@ -7,6 +7,7 @@ the same commit, machine and environment is replaced. Formats: asv 0.6, `asv/res
 """
 
 import datetime
+import hashlib
 import json
 import statistics
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 from harness.analysis import CellSummary, summarise
 from harness.analysis.estimates.intervals import throughput_interval
 from harness.environment import Fact
+from harness.environment.software import engine_versions
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LARGEST_RECORDS, read_whole
 from harness.record.reading import Run
@@ -46,6 +48,8 @@ _MEASURES = {
     "step_time": ("time", "seconds", f"step time, its interval {IN_THESE_MINUTES}"),
     "peak_memory": ("peakmemory", "bytes", "peak memory"),
 }
+LONGEST_ENVIRONMENT = 128
+"""Letters from which asv's own name for a file of results has a digest in place of the environment's name."""
 NOT_APPLICABLE = float("nan")
 """asv's n/a, for a cell that this machine cannot run; null is a benchmark that failed."""
 
@@ -110,6 +114,7 @@ def _files(run: Run, commit: str, target: Path) -> dict[str, bytes]:
 def _results(run: Run, cells: Sequence[CellSummary], commit: str, machine: str, environment: str) -> dict[str, Any]:
     facts, own = run.manifest.facts, by_cell(run.trials)
     requirements = {name: str(facts.get(f"package.{name}") or "") for name in ("tensorflow", "keras", "numpy")}
+    requirements |= {name: str(version) for name, version in engine_versions(facts).items()}
     python = _python(facts)
     return {
         "commit_hash": commit,
@@ -205,7 +210,13 @@ def _machine(name: str, facts: Mapping[str, Fact]) -> dict[str, str]:
 
 
 def _environment(facts: Mapping[str, Fact]) -> str:
-    return slug(f"harness-py{_python(facts)}-tensorflow{facts.get('package.tensorflow')}".replace(".", "_"))
+    """Of all versions that results of one commit may differ in; a long one is hashed, as asv does."""
+    engines = "".join(f"-{name}{version}" for name, version in engine_versions(facts).items())
+    name = f"harness-py{_python(facts)}-tensorflow{facts.get('package.tensorflow')}{engines}"
+    name = slug(name.replace(".", "_"))
+    if len(name) < LONGEST_ENVIRONMENT:
+        return name
+    return f"env-{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()}"
 
 
 def _python(facts: Mapping[str, Fact]) -> str:

@@ -237,12 +237,16 @@ def asv_project(folder: Path) -> tuple[Path, str]:
     return folder, run_tool("git", "rev-parse", "HEAD", folder=folder).strip()
 
 
-def at_commit(run: SimpleNamespace, commit: str) -> SimpleNamespace:
+def with_facts(run: SimpleNamespace, told: dict[str, str]) -> SimpleNamespace:
     machine = run.manifest.machine
-    machine = machine.model_copy(update={"facts": {**machine.facts, "git.revision": commit}})
+    machine = machine.model_copy(update={"facts": {**machine.facts, **told}})
     return SimpleNamespace(
         manifest=run.manifest.model_copy(update={"machine": machine}), trials=run.trials, rank_unproved=False
     )
+
+
+def at_commit(run: SimpleNamespace, commit: str) -> SimpleNamespace:
+    return with_facts(run, {"git.revision": commit})
 
 
 def test_asv_loads_the_results_with_what_failed_and_what_is_not_applicable(
@@ -271,6 +275,19 @@ def test_a_second_export_adds_to_the_folder_and_keeps_other_cells_of_the_commit(
     exporters()["asv"].export(synthetic(cells=[make_cell("mirrored", 2)], faults=False), tmp_path)
     [loaded] = list(asv.results.iter_results(str(tmp_path)))
     assert len(loaded.get_all_result_keys()) == 4
+
+
+@pytest.mark.parametrize("many", [0, 20])
+def test_results_of_another_version_of_an_engine_are_another_environments_to_asv(tmp_path: Path, many: int) -> None:
+    beside = {f"engine.jax.package{number}": "1.0.0" for number in range(many)}
+    for version in ("2.12.0", "2.13.0"):
+        run = with_facts(synthetic(cells=[make_cell()], faults=False), {"engine.torch.torch": version, **beside})
+        exporters()["asv"].export(run, tmp_path)
+    loaded = list(asv.results.iter_results(str(tmp_path)))
+    assert sorted(one.params["torch.torch"] for one in loaded) == ["2.12.0", "2.13.0"]
+    assert len({one.env_name for one in loaded}) == 2
+    written = {path.name for path in (tmp_path / "machine-abc123").iterdir()} - {"machine.json"}
+    assert written == {Path(asv.results.get_filename("", COMMIT, one.env_name)).name for one in loaded}
 
 
 def test_what_a_foreign_run_is_called_leads_out_of_no_folder(tmp_path: Path) -> None:
