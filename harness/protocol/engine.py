@@ -9,7 +9,7 @@ Its module must not import the framework at the top: the parent reads the catalo
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, SupportsFloat
+from typing import Literal, NamedTuple, Protocol, SupportsFloat, runtime_checkable
 
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Membership, Outcome, Request
@@ -188,6 +188,10 @@ class Trainer(Protocol):
         """A digest of the labels of this process's first batches (`harness.trial.sameness`); empty where it is not
         told."""
 
+    def check_input(self) -> dict[str, str | None]:
+        """Whether this process was fed what its cell, the seed and its place among the processes give, once it has
+        trained: the evidence against it as `input`, None where there is none; nothing where it is not looked at."""
+
     def forget_peak(self) -> None:
         """The first updates are proved: the peak of accelerator memory is of what comes."""
 
@@ -195,6 +199,7 @@ class Trainer(Protocol):
         """Largest sum of accelerator memory over the replicas; None where nobody counts it."""
 
 
+@runtime_checkable
 class Recoverable(Protocol):
     """A training that can be taken up again from what it has saved, one step after the other (`harness.trial.job`).
 

@@ -102,10 +102,13 @@ class JobOrder(Message):
     """Afterwards, pairs of windows of `checkpoint_every` steps, with a checkpoint and without."""
 
 
+JobWord = Literal["training", "step", "saved", "preempted", "measuring", "done"]
+
+
 class JobReport(Message):
     """A job's word on how far it is. `at_s` is the machine's monotonic clock, the same in every process."""
 
-    what: Literal["training", "step", "saved", "preempted", "measuring", "done"]
+    what: JobWord
     step: int
     """Steps that are done."""
     at_s: float

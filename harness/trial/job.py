@@ -5,11 +5,10 @@ import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Clusters, Ending, Recoverable
-from harness.protocol.messages import JobOrder, JobReport, Outcome, Report, Request
+from harness.protocol.messages import JobOrder, JobReport, JobWord, Outcome, Report, Request
 from harness.protocol.state import VariableState
 from harness.record.faults import CheckpointCost, UpdateCounts
 from harness.trial.ending import ending_of
@@ -51,9 +50,19 @@ class Teller:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def tell(self, what: Any, step: int, **more: Any) -> None:
+    def tell(
+        self,
+        what: JobWord,
+        step: int,
+        seconds: float = 0.0,
+        updates: UpdateCounts | None = None,
+        cost: CheckpointCost | None = None,
+    ) -> None:
         """Send one JobReport, stamped now."""
-        self._channel.send(Report(job=JobReport(what=what, step=step, at_s=time.monotonic(), **more)))
+        now = time.monotonic()
+        self._channel.send(
+            Report(job=JobReport(what=what, step=step, at_s=now, seconds=seconds, updates=updates, cost=cost))
+        )
 
 
 class Job:

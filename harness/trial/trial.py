@@ -32,7 +32,6 @@ from harness.trial.judgement import (
 from harness.trial.memory import let_go
 from harness.trial.own_check import Check, own_check
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.trainer import SameWorkTrainer
 from harness.trial.sameness import digest_of_weights
 
 SLOW_PHASES, SLOW_S = 3, 0.3
@@ -225,8 +224,7 @@ class Trial(Attempt):
 
     def _prove_afterwards(self, trainer: Trainer, clock: Clock, counted_before: int) -> None:
         """What can only be shown after the last update."""
-        told = getattr(trainer, "labels", "")  # an engine of one's own may be older than they are
-        labels = [told] if told else []
+        labels = [told] if (told := trainer.labels) else []
         self._outcome.executed = self._outcome.executed.model_copy(update={"labels": labels})
         self._outcome.final_loss = clock.losses[-1]
         self._checks.late = None  # an update that was proved between windows does not stand for one after the last
@@ -255,8 +253,7 @@ class Trial(Attempt):
             "updates_applied": check_applied(applied, due),
             "loss_finite": check_losses(clock.losses),
         }
-        if isinstance(trainer, SameWorkTrainer):
-            evidence |= trainer.check_input()
+        evidence |= trainer.check_input()
         if self._request.member is not None and not self._request.training.asynchronous:
             self._outcome.digests = digests_of(state)
         self._judge_all(evidence)

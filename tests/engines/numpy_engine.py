@@ -206,6 +206,10 @@ class LeastSquares:
     def tracer(self, leads: bool) -> None:
         """It has no profiler."""
 
+    def check_input(self) -> dict[str, str | None]:
+        """Its batches stay where they are."""
+        return {}
+
     def forget_peak(self) -> None:
         """It has no accelerator."""
 

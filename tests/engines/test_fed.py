@@ -1,15 +1,18 @@
 """The batches of a process are held against those that its cell, the seed and its place give, by labels in order."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.own_engine import Mean
 from harness.protocol.messages import Membership, Request
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.fed import check_input
 from harness.trial.sameness import LOOKED_AT
 from tests.synthetic import make_cell
+from tests.trial.own import tried
 
 SHAPE, WORKERS, SIZE, SEED = (28, 28, 1), 3, 48, 7
 ADDRESSES = {"worker": [f"127.0.0.1:{port}" for port in range(1, 1 + WORKERS)]}
@@ -68,3 +71,14 @@ def test_of_fewer_batches_as_many_are_held_against_the_seed() -> None:
 def test_nothing_is_said_of_one_batch_that_stays_on_the_devices_and_of_batches_that_nobody_looked_at() -> None:
     assert check_input(asked(2, "synthetic"), seen(1, data="synthetic")) == {}
     assert check_input(asked(2), []) == {}
+
+
+class FedOthers(Mean):
+    def check_input(self) -> dict[str, str | None]:
+        return {"input": "it was fed numbers of another seed"}
+
+
+def test_an_engine_of_ones_own_is_asked_what_it_was_fed(tmp_path: Path) -> None:
+    outcome, _ = tried(FedOthers, tmp_path)
+    assert (outcome.status, outcome.checks.input) == ("wrong_result", False)
+    assert outcome.reason == "input: it was fed numbers of another seed"

@@ -10,14 +10,17 @@ import pytest
 
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
+from harness.protocol.engine import Ending
 from harness.protocol.messages import JobOrder, JobReport, Membership, Outcome, Report, Request
 from harness.protocol.state import VariableState
 from harness.trial.ending import plain_ending
 from harness.trial.job import SynchronousJob, Teller, run_job
 from harness.trial.job_state import read_state
+from harness.trial.same_work.engine import TrialsAlone
 from tests.record.examples import cell
 
 STEPS = 7
+NOT_AGAIN = "Mine's trainings are not taken up again here"
 
 
 class Adds:
@@ -75,6 +78,31 @@ def ran(asked: Request, training: Adds) -> tuple[Outcome, list[JobReport]]:
         theirs.close()
         reports = [Report.model_validate_json(line) for line in ours.makefile()]
     return outcome, [report.job for report in reports if report.job is not None]
+
+
+class Alone(TrialsAlone):
+    """An engine whose trainer is what it is given."""
+
+    title, clusters = "Mine", None
+
+    def __init__(self, training: Any) -> None:
+        self._training = training
+
+    def trainer(self, request: Request) -> Any:
+        return self._training
+
+    def classify(self, error: Exception) -> Ending:
+        return plain_ending(error)
+
+
+def test_of_an_engine_every_training_is_a_job_that_can_be_taken_up_again_whatever_class_it_is_of(
+    tmp_path: Path,
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for training, ends in ((Adds({}), ("ok", None)), (object(), ("unsupported", NOT_AGAIN))):
+            outcome = Alone(training).tasks()["job"](request(tmp_path), Channel(theirs))
+            assert (outcome.status, outcome.reason) == ends
 
 
 def test_it_trains_to_its_last_step_and_saves_at_every_so_many(tmp_path: Path) -> None:

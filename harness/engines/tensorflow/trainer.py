@@ -186,6 +186,10 @@ class TensorFlowTrainer:
         """As the loop saw them."""
         return self._loop.labels
 
+    def check_input(self) -> dict[str, str | None]:
+        """Nobody holds it against the seed."""
+        return {}
+
     def forget_peak(self) -> None:
         """Of this process's devices."""
         if not self._request.training.asynchronous:

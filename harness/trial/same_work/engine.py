@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from harness.errors import Unsupported
 from harness.protocol.channel import Channel
-from harness.protocol.engine import Clusters, Ending, Task, Trainer
+from harness.protocol.engine import Clusters, Ending, Recoverable, Task, Trainer
 from harness.protocol.messages import Membership, Outcome, Request
 from harness.spec.collective import COLLECTIVE
 from harness.trial.collectives import CollectiveTrial, Sending
@@ -46,10 +46,8 @@ class TrialsAlone(ABC):
         return run_job(request, channel, self.clusters, self.classify, self._train)
 
     def _train(self, request: Request, teller: Teller) -> None:
-        from harness.trial.same_work.recovery import Recovering
-
         training = self.trainer(request)
-        if not isinstance(training, Recovering):
+        if not isinstance(training, Recoverable):
             raise Unsupported(f"{self.title}'s trainings are not taken up again here")
         SynchronousJob(request, teller, training).run()
 

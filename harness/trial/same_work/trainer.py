@@ -73,8 +73,7 @@ class SameWorkTrainer(ABC):
 
     def check_input(self) -> dict[str, str | None]:
         """Whether these are those that the seed gives, as far as they are looked at."""
-        seen = getattr(self._data, "seen", None)  # an engine of one's own may have data that look at none
-        return {} if seen is None else check_input(self._request, tuple(seen.digests))
+        return check_input(self._request, tuple(self._data.seen.digests))
 
     @property
     def _rank(self) -> int:

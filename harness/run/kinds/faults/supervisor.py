@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from harness.protocol.messages import JobReport
 from harness.record.faults import DetectedBy, Detection
@@ -159,15 +159,22 @@ class Supervisor:
                 self._ready(hand, report.at_s)
                 if hand.leads:
                     self.history.trainings.append((report.at_s, report.step))
-            case "step" if hand.leads:
-                self.history.steps.append((report.at_s, report.step))
-            case "saved" if hand.leads:
-                self.history.checkpoint_s.append(report.seconds)
+            case "step":
+                if hand.leads:
+                    self.history.steps.append((report.at_s, report.step))
+            case "saved":
+                if hand.leads:
+                    self.history.checkpoint_s.append(report.seconds)
             case "preempted":
                 hand.preempted = True
                 self._detected("preemption_handler", hand, report.at_s, f"saved at step {report.step}")
-            case "done" if hand.leads:
-                self.history.updates, self.history.cost = report.updates, report.cost
+            case "done":
+                if hand.leads:
+                    self.history.updates, self.history.cost = report.updates, report.cost
+            case "measuring":
+                pass  # that it lives is all that is asked
+            case _:
+                assert_never(report.what)
 
     def _ready(self, hand: Hand, at_s: float) -> None:
         hand.ready_at_s = at_s
