@@ -24,7 +24,6 @@ from harness.record.trial import (
     Windows,
     rates,
 )
-from harness.spec.bases import base_of
 from harness.spec.cell import TrainingCell
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
@@ -315,7 +314,7 @@ def _manifest(
 ) -> RunManifest:
     ids = [[[cell.cell_id for cell in part] for part in parts] for parts in plan]
     asked = {cell.cell_id for cell in cells}
-    bases = {Cell.model_validate(base_of(cell).model_dump()).cell_id for cell in cells} & asked
+    bases = {Cell.model_validate(cell.base.model_dump()).cell_id for cell in cells} & asked
     return RunManifest(
         run_id=RUN_ID,
         created_utc="2026-11-21T01:23:45Z",

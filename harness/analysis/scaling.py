@@ -19,7 +19,6 @@ from typing import Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
-from harness.spec.bases import base_of
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import lies_in_family_on_curve
 from harness.spec.work import Cell
@@ -77,7 +76,7 @@ def relate(cell: CellTrials, base: CellTrials, kind: BaseKind, references: Itera
 
 def no_strategy_base(cell: Cell, cells: Mapping[str, CellTrials]) -> CellTrials | None:
     """The base *no strategy, one device* at the same batch, if it was measured and is ok."""
-    base = cells.get(base_of(cell).cell_id)
+    base = cells.get(cell.base.cell_id)
     return base if base is not None and base.measured is not None else None
 
 

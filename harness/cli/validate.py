@@ -9,7 +9,7 @@ from harness.cli._options import RESULTS, option, resume_option, with_names
 from harness.errors import NothingMeasured, UsageError
 from harness.looks import MOST_BLOCKS, QUIET_BLOCKS, looks_within
 from harness.spec.axes import NO_STRATEGY, TABLE, USUAL_STRATEGY
-from harness.spec.bases import BASE
+from harness.spec.cell import BASE
 from harness.spec.sweep import OF_OTHER_WORK, OF_SWEEPS, sweep_from
 from harness.spec.text import value_from
 from harness.visible import json_text

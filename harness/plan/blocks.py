@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from harness.record.manifest import PlanRecord
-from harness.spec.bases import BasesOf, base_of, known_bases
+from harness.spec.bases import BasesOf, known_bases
 from harness.spec.grouping import THREADS, apart, turn_takers
 from harness.spec.work import Cell
 
@@ -99,7 +99,7 @@ def _families(members: Sequence[Cell]) -> list[list[Cell]]:
     """Cells of one base case side by side."""
     families: dict[tuple[object, ...], list[Cell]] = {}
     for cell in members:
-        families.setdefault(apart(base_of(cell), THREADS), []).append(cell)
+        families.setdefault(apart(cell.base, THREADS), []).append(cell)
     return list(families.values())
 
 

@@ -1,12 +1,14 @@
 """The cell of a training: a model of the harness or of the user's, trained under a strategy."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import ValidationInfo, field_validator
 
 from harness.errors import UsageError
 from harness.spec.axes import NO_STRATEGY, OUTER_FIRST, TABLE, Axes
+from harness.spec.catalogue import Catalogue
+from harness.spec.entry import KEEP
 from harness.spec.grouping import COMPETING, SIDE_BY_SIDE, THREADS
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
@@ -21,6 +23,10 @@ LATER = {
 }
 """Keys that cells of earlier runs do not have, with their defaults, at which they are left out of the identity: a cell
 is the same cell in a run of then and in one of now."""
+
+
+BASE = {key: axis.base for key, axis in TABLE.items() if axis.base is not KEEP}
+"""What a base case has, whatever the cell."""
 
 
 def without_defaults(cell: Cell) -> dict[str, Any]:
@@ -90,6 +96,26 @@ class TrainingCell(Axes, DistributedCell):
     def data_set(self) -> str:
         """What is trained on."""
         return self.data
+
+    @property
+    def base(self) -> Self:
+        """*No strategy, one device* at the same batch: b for weak scaling, G for strong."""
+        return self.model_copy(update={**BASE, "global_batch_size": self.batch_size})
+
+    def bases(self, catalogue: Catalogue) -> tuple[Self, ...]:
+        """`base`, then *no strategy on the whole machine* where the cell distributes over less than that.
+
+        What anybody would run instead of virtual replicas is one process with all of their cores.
+        """
+        base, cores = self.base, catalogue.devices[self.device].cores or 1
+        if self.devices_in_sync == 1 or max(1, base.intra_op_threads) >= cores:
+            return (base,)
+        return base, base.model_copy(update={"intra_op_threads": cores})
+
+    @property
+    def training_asked(self) -> Self:
+        """Itself."""
+        return self
 
     @property
     def is_base(self) -> bool:

@@ -131,6 +131,7 @@ class AppetiteCell(_OfModel):
     """A model's training step without a strategy, on batches that lie on its device already."""
 
     GATE: ClassVar[str] = "instrument"
+    LEFT_OUT: ClassVar[str] = "no_input"
 
     kind: Literal["appetite"] = "appetite"
 
@@ -140,8 +141,8 @@ class AppetiteCell(_OfModel):
         return False
 
     @property
-    def training(self) -> TrainingCell:
-        """The training whose step it is."""
+    def training_asked(self) -> TrainingCell:
+        """The training whose step it is, which goes on without its input once its first updates are proved."""
         keys = {key: self.get(key) for key in type(self).model_fields if key != TAG}
         alone = {"strategy": NO_STRATEGY, "replicas": 1, "batch_scope": "per_replica", "cross_device_op": "auto"}
         return TrainingCell(**keys, **alone, global_batch_size=self.batch_size)
@@ -195,6 +196,11 @@ class PipelineCell(_OfModel, _Input):
     def axes(self) -> Axes:
         """Its keys as a training's, whose pipeline it is; axes that it has not are at their default, or not there."""
         return Axes.model_construct(**{key: self.get(key) for key in type(self).model_fields if key in TABLE})
+
+    @property
+    def base(self) -> AppetiteCell:
+        """The model that it feeds: what that takes."""
+        return self.appetite
 
     @property
     def appetite(self) -> AppetiteCell:

@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from harness.errors import UsageError
 from harness.registry import is_script
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, is_own_code
+from harness.spec.catalogue import Catalogue
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
 from harness.spec.values import FileCompression, Positive, QuantityName
 from harness.visible import plural, without_secrets
@@ -79,6 +80,8 @@ class Cell(BaseModel, ABC):
     """The correctness gate that its trials pass (`harness.record.checks`)."""
     INSTRUMENTED: ClassVar[bool] = False
     """Whether something of the work may be left out; the gate is then an instrument's."""
+    LEFT_OUT: ClassVar[str] = ""
+    """The instrument (`harness.record.explain`) that leaves something out of `training_asked`; empty is all of it."""
     COMPANY: ClassVar[str] = ""
     """Kinds of work of one company are alive together and take turns; empty is a kind by itself."""
 
@@ -185,6 +188,20 @@ class Cell(BaseModel, ABC):
         return self.replicas_in_sync
 
     @property
+    def base(self) -> "Cell":
+        """What it is compared with first; itself, unless the kind says otherwise."""
+        return self
+
+    def bases(self, catalogue: Catalogue) -> "tuple[Cell, ...]":
+        """All that it is compared with; `base`, unless the kind says otherwise. `catalogue` is its engine's."""
+        return (self.base,)
+
+    @property
+    def training_asked(self) -> "Cell | None":
+        """The training that its trials are; None where the work is none, but a task of the engine's by the tag."""
+        return None
+
+    @property
     def is_base(self) -> bool:
         """Whether others are compared with it: a training without a strategy."""
         return False
@@ -210,7 +227,7 @@ class Cell(BaseModel, ABC):
             if TAG in keys["properties"] and TAG not in keys["required"]:
                 keys["required"].insert(0, TAG)
             return found
-        return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in CELL_KINDS.values()]}
+        return {"anyOf": [handler(kind.__pydantic_core_schema__) for _, kind in sorted(CELL_KINDS.items())]}
 
 
 class DistributedCell(Cell):
@@ -306,7 +323,7 @@ def cell_from(values: Any) -> Cell:
         values = OwnStepCell.keys_of_earlier(values)
     kind = CELL_KINDS.get(str(values.get(TAG, TRAINING)))
     if kind is None:
-        raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(CELL_KINDS)})
+        raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(sorted(CELL_KINDS))})
     if type(values) is dict:
         with contextlib.suppress(TypeError):  # of what cannot be a key, nor of a cell: it is refused below
             return _read_once(kind, tuple(values.items()), tuple(map(type, values.values())))

@@ -9,9 +9,6 @@ from harness.errors import UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Engine
 from harness.protocol.messages import Membership, Outcome, Report, Request
-from harness.record.explain import NO_INPUT
-from harness.spec.pipeline import AppetiteCell
-from harness.spec.work import TRAINING
 from harness.trial.ending import ending_of
 from harness.trial.membership import await_leave
 from harness.trial.own_check import own_check
@@ -53,13 +50,13 @@ def outcome_of(request: Request, channel: Channel, engine: Engine) -> Outcome:
 
 
 def _trial(request: Request, channel: Channel, engine: Engine) -> Outcome:
-    """A trial of the work that the cell is; other work than a training is a task of the engine, but for what a model
-    takes: that is its training, which goes on without its input once its first updates are proved."""
-    if isinstance(request.cell, AppetiteCell):
-        request = request.model_copy(update={"cell": request.cell.training, "instrument": NO_INPUT})
-    if request.cell.tag == TRAINING:
-        return Trial(request, channel, engine).run()
-    return _task(request.cell.tag, request, channel, engine)
+    """A trial of the work that the cell is: of the training that it asks for, or a task of the engine."""
+    cell = request.cell
+    if cell.training_asked is None:
+        return _task(cell.tag, request, channel, engine)
+    left_out = cell.LEFT_OUT or request.instrument
+    request = request.model_copy(update={"cell": cell.training_asked, "instrument": left_out})
+    return Trial(request, channel, engine).run()
 
 
 def _task(name: str, request: Request, channel: Channel, engine: Engine) -> Outcome:

@@ -14,7 +14,6 @@ from typing import Any
 from harness.errors import Interrupted, StorageError
 from harness.record.reading import Run
 from harness.spec import Cell, Sweep
-from harness.spec.bases import base_of
 from tests.synthetic import failed, make_run
 
 
@@ -25,7 +24,7 @@ def planted(sweep: Sweep, cells: Sequence[Cell], results: Path, *_: Any) -> Run:
         raise StorageError(f"cannot make the run folder '{results}': Permission denied")
     if fault == "interrupted":
         raise Interrupted("interrupted; 3 trials are kept in results/x; go on with: …")
-    every = list(dict.fromkeys([*map(base_of, cells), *cells]))
+    every = list(dict.fromkeys([*(cell.base for cell in cells), *cells]))
 
     def crash(record: Any) -> Any:
         crashes = fault == "crash" and record.cell.strategy == "mirrored" and record.block == 0

@@ -12,7 +12,6 @@ from harness.plan import beside_bases, make_plan, missing_groups
 from harness.plan.blocks import MAX_LIVE
 from harness.record.manifest import PlanRecord
 from harness.spec import Cell
-from harness.spec.bases import base_of
 from tests.record.examples import cell
 
 
@@ -21,13 +20,13 @@ def cells_of(batches: tuple[int, ...] = (8,), replicas: tuple[int, ...] = (2, 3)
     found: dict[Cell, None] = {}
     for batch in batches:
         mirrored = [cell(batch_size=batch, replicas=n, global_batch_size=n * batch, model=model) for n in replicas]
-        found |= dict.fromkeys([base_of(mirrored[0]), *mirrored])
+        found |= dict.fromkeys([mirrored[0].base, *mirrored])
     return list(found)
 
 
 def on_all_cores(of: Cell) -> Cell:
     """No strategy on the whole machine, beside `of`."""
-    return base_of(of).model_copy(update={"intra_op_threads": 4})
+    return of.base.model_copy(update={"intra_op_threads": 4})
 
 
 def ids(cells: list[Cell]) -> list[str]:
@@ -140,7 +139,7 @@ def test_every_group_is_within_its_size_and_has_the_base_case_of_each_of_its_cel
     [block] = make_plan(cells, 1, seed, {"virtual-cpu": size}).blocks
     for group in block:
         assert len(set(group)) == len(group) <= size
-        assert {base_of(known[cell_id]).cell_id for cell_id in group} <= set(group)
+        assert {known[cell_id].base.cell_id for cell_id in group} <= set(group)
     ran = flat(block)
     assert set(ran) == set(known)
     for item in cells:

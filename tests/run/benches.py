@@ -25,7 +25,6 @@ from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.network import NetworkError
 from harness.run.progress import Quiet
 from harness.spec import Sweep
-from harness.spec.bases import base_of
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import Matrix
 from harness.spec.faults import faults_from
@@ -91,7 +90,7 @@ def press_ctrl_c(actor: Actor) -> None:
 class SweepBench(KindBench):
     def begin(self) -> Path:
         two = cell(model=self.model)
-        base = base_of(two)
+        base = two.base
         matrix = Matrix((base, two), added_base=frozenset({base.cell_id}))
         return measure_matrix(Sweep(**self.settings), matrix, self.results, ["harness"], Quiet())
 

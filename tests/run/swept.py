@@ -1,8 +1,7 @@
 """The cells of sweeps on a fake zygote, two that compete and their base case."""
 
-from harness.spec.bases import base_of
 from tests.record.examples import cell
 
 TWO, THREE = cell(), cell(replicas=3, global_batch_size=96)
-BASE = base_of(TWO)
+BASE = TWO.base
 CELLS = [BASE, TWO, THREE]

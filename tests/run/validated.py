@@ -18,13 +18,12 @@ from harness.run.kinds.validate import ValidateSettings, validate
 from harness.run.progress import Progress, Quiet
 from harness.run.resume import resume
 from harness.spec import Cell, Sweep
-from harness.spec.bases import base_of
 from harness.trial.delay import PLACEBO
 from tests.comparisons import FACTS
 from tests.run.fakes import FakeZygote, Play, Plays
 from tests.run.sided import SHORT, TWO
 
-ONE = base_of(TWO)
+ONE = TWO.base
 NOISE = (0.0004, -0.0002, 0.0003, -0.0005, 0.0001, 0.0002, -0.0003)
 WILD = tuple(30 * value for value in NOISE)
 

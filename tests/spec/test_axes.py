@@ -31,7 +31,6 @@ from harness.report.words.names import names_of
 from harness.report.words.text import describe
 from harness.spec import sweep_from
 from harness.spec.axes import TABLE, Axes
-from harness.spec.bases import base_of, training_base_of
 from harness.spec.cell import LATER, TrainingCell, cell_names
 from harness.spec.entry import KEEP, unlabelled
 from harness.spec.grouping import BESIDE_PROGRAM, SIZE, experiment, family, lies_in_family_on_curve, own_curve
@@ -57,7 +56,7 @@ def measured(key: str, fingerprint: str | None = None) -> tuple[RunSummary, tupl
         return record.model_copy(update={"executed": same, "resources": on})
 
     a, b = pair_of(key)
-    cells = dict.fromkeys([a, b, base_of(a), base_of(b)])
+    cells = dict.fromkeys([a, b, a.base, b.base])
     return summarise(*make_run(list(cells), faults=False, change=traced)), (a, b)
 
 
@@ -85,7 +84,7 @@ def test_an_axis_of_later_versions_leaves_cells_of_earlier_runs_as_they_were(key
 
 @every_axis
 def test_the_base_case_has_the_cells_own_value_unless_the_entry_resets_it(key: str) -> None:
-    a, b = (base_of(cell) for cell in pair_of(key))
+    a, b = (cell.base for cell in pair_of(key))
     assert (a == b) == (TABLE[key].base is not KEEP)
 
 
@@ -121,7 +120,7 @@ def test_cells_of_one_ranking_have_labels_of_their_own_and_words_too(key: str) -
     assert (a.label != b.label) == (TABLE[key].label is not unlabelled)
     if TABLE[key].competes:
         assert describe(a) != describe(b)
-        assert describe(base_of(a)) != describe(base_of(b)) or base_of(a) == base_of(b)
+        assert describe(a.base) != describe(b.base) or a.base == b.base
 
 
 @every_axis
@@ -194,7 +193,7 @@ def test_an_axis_that_labels_leave_out_is_told_on_the_page_and_in_histories_with
 def with_curve(cell: TrainingCell) -> list[TrainingCell]:
     """`cell`, its base cases, on one device and on the whole machine, and a curve over that: the same on one and two
     replicas."""
-    base = training_base_of(cell)
+    base = cell.base
     more = 1 if base.batch_scope == "global" else 2
     one = base.model_copy(update={"strategy": "mirrored"})
     two = one.model_copy(update={"replicas": 2, SIZE: more * base.batch_size})
@@ -213,7 +212,7 @@ def test_a_panel_of_curves_has_its_points_apart_and_the_lines_of_their_own_base_
         assert len({(row["panel"], row["curve"], row["replicas"]) for row in figure.data}) == len(figure.data)
         for row in figure.data:
             [cell] = [cell for cell in cells if cell.cell_id == row["cell_id"]]
-            base = training_base_of(cell)
+            base = cell.base
             assert row["ideal"] == pytest.approx(cell.devices_in_sync * rates[base.cell_id])
             at = {"batch_size": base.batch_size, SIZE: base.batch_size, "intra_op_threads": base.intra_op_threads}
             whole = [rates[c] for c in on_all_cores if summary.by_id[c].trials.cell.model_copy(update=at) == base]
@@ -281,7 +280,7 @@ def test_an_axis_beside_the_program_that_took_no_hold_by_the_record_makes_one_ex
 def test_only_values_that_would_be_compared_take_turns(key: str) -> None:
     a, b = pair_of(key)
     axis = TABLE[key]
-    plan = make_plan([a, b, base_of(a), base_of(b)], 1, seed=1, live={})
+    plan = make_plan([a, b, a.base, b.base], 1, seed=1, live={})
     may = axis.competes if axis.takes_turns is None else axis.takes_turns
     assert together(itertools.chain.from_iterable(plan.blocks), a, b) == may
 
@@ -372,6 +371,6 @@ def test_an_axis_of_which_nothing_is_said_keeps_cells_apart() -> None:
     a, b = (Wider(**only_cell(sweep_from({"strategy": "none", "replicas": 1})).model_dump(), added=n) for n in (0, 1))
     assert family(a) != family(b)
     assert experiment(a) != experiment(b)
-    assert base_of(a) != base_of(b)
+    assert a.base != b.base
     plan = make_plan([a, b], 1, seed=1, live={})
     assert not together(itertools.chain.from_iterable(plan.blocks), a, b)

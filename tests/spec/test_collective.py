@@ -9,7 +9,6 @@ from harness.plan.blocks import make_plan
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, sweep_from
 from harness.spec.axes import TABLE, Axes
-from harness.spec.bases import base_of
 from harness.spec.cell import trained
 from harness.spec.collective import COLLECTIVE, CollectiveCell, in_whole_shares
 from harness.spec.engines import matrix_of
@@ -37,7 +36,7 @@ def test_a_sweep_of_collectives_is_every_combination_and_no_base_case() -> None:
     assert not matrix.left_out
     assert len({cell.cell_id for cell in matrix.cells}) == len({cell.label for cell in matrix.cells}) == 24
     assert len({cell.full_name for cell in matrix.cells}) == len({cell.short_name for cell in matrix.cells}) == 24
-    assert all(base_of(cell) == cell for cell in matrix.cells)
+    assert all(cell.base == cell for cell in matrix.cells)
 
 
 def test_without_more_it_is_an_all_reduce_from_four_bytes_to_64_megabytes() -> None:

@@ -18,7 +18,6 @@ from harness.spec import (
     sweep_from,
 )
 from harness.spec.axes import TABLE, Axes
-from harness.spec.bases import base_of
 from harness.spec.engines import each_engine, lacking, matrix_of, merged
 from harness.spec.exclusions import must_have_fitted
 from harness.spec.inputs import LeftOut
@@ -73,8 +72,8 @@ def test_every_cell_has_the_base_case_of_its_own_engine() -> None:
     matrix = of_both(strategy=["mirrored", "data_parallel"])
     ids = {cell.cell_id for cell in matrix.cells}
     for cell in matrix.cells:
-        assert base_of(cell).engine == cell.engine
-        assert base_of(cell).cell_id in ids
+        assert cell.base.engine == cell.engine
+        assert cell.base.cell_id in ids
     assert {cell.engine for cell in matrix.cells if cell.cell_id in matrix.added_base} == {"tensorflow", "other"}
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand, sweep_from
-from harness.spec.bases import base_of
 from harness.spec.inputs import LeftOut
 from harness.trial.engines import catalogue_of
 from tests.spec.catalogues import CATALOGUE
@@ -166,7 +165,7 @@ def test_the_base_case_of_strong_scaling_has_the_whole_global_batch() -> None:
         for c in matrix_of(strategy="mirrored", replicas=4, batch_size=64, batch_scope="global").cells
         if c.strategy == "mirrored"
     )
-    base = base_of(cell)
+    base = cell.base
     assert (base.strategy, base.replicas, base.batch_size, base.global_batch_size) == ("none", 1, 64, 64)
 
 
@@ -232,7 +231,7 @@ def test_whatever_the_axes_every_cell_makes_sense_and_none_is_there_twice(axes: 
     for cell in matrix.cells:
         assert cell.global_batch_size == cell.replica_batch_size * cell.replicas_per_update
         assert not cell.network or cell.workers > 1 or cell.ps
-        assert base_of(cell).cell_id in ids
+        assert cell.base.cell_id in ids
         traits = CATALOGUE.strategies[cell.strategy]
         assert traits.max_replicas is None or cell.replicas_in_sync <= traits.max_replicas
         assert cell.cross_device_op == "auto" or (traits.takes_cross_device_op and cell.replicas_in_sync > 1)

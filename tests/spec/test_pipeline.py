@@ -9,7 +9,6 @@ from harness.plan.blocks import make_plan
 from harness.run.kinds.one_cell import one_cell
 from harness.spec import Matrix, sweep_from
 from harness.spec.axes import TABLE
-from harness.spec.bases import base_of
 from harness.spec.cell import trained
 from harness.spec.engines import matrix_of
 from harness.spec.inputs import OF_STAGES
@@ -50,11 +49,11 @@ def test_a_pipeline_takes_turns_with_what_its_model_takes() -> None:
     ]
     few = make_plan(matrix.cells, 1, seed=1, live={"virtual-cpu": 2})
     cells = {cell.cell_id: cell for cell in matrix.cells}
-    assert all(base_of(cells[one]).cell_id in group for group in few.blocks[0] for one in group)
+    assert all(cells[one].base.cell_id in group for group in few.blocks[0] for one in group)
 
 
 def test_what_a_model_takes_is_its_training_without_a_strategy() -> None:
-    training = trained(CELL.appetite.training)
+    training = trained(CELL.appetite.training_asked)
     assert training.label == "none ×1 b8"
     assert (training.model, training.data, training.global_batch_size) == ("mlp", "digits", 8)
     assert not CELL.appetite.competes
@@ -65,7 +64,7 @@ def test_a_model_of_text_brings_its_data_and_is_counted_in_tokens() -> None:
     [cell] = inputs_of(planned(model=["gpt"], batch_size=[4]))
     assert cell.data == "text"
     assert cell.work.quantity.many == "tokens"
-    assert cell.work.amount == 4 * cell.tokens == trained(cell.appetite.training).work.amount
+    assert cell.work.amount == 4 * cell.tokens == trained(cell.appetite.training_asked).work.amount
 
 
 def test_at_their_defaults_axes_that_come_later_are_no_part_of_the_identity() -> None:

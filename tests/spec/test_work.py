@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from harness.engines.tensorflow.tasks import LOADED, TASKS
 from harness.record import checks, schema
+from harness.record.explain import INSTRUMENTS
 from harness.spec.axes import TABLE
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import MATRIX_OF
@@ -76,7 +77,7 @@ def test_every_kind_is_read_back_as_what_was_written_even_where_defaults_are_lef
 
 def test_a_cell_of_a_kind_that_there_is_not_is_refused_with_those_there_are() -> None:
     with pytest.raises(
-        ValidationError, match="expected a kind of work: own_step, training, appetite, pipeline, collective"
+        ValidationError, match="expected a kind of work: appetite, collective, own_step, pipeline, training"
     ):
         Holder.model_validate({"cell": {"kind": "dance", "step": "a.b:c"}})
 
@@ -119,6 +120,8 @@ def test_a_kind_of_work_that_a_spec_asks_for_is_entered_wherever_one_must_be() -
     assert asked <= CELL_KINDS.keys()
     assert asked | {OWN_STEP} <= TASKS.keys()
     assert CELL_KINDS.keys() == LOADED.keys()
+    assert {tag for tag, kind in CELL_KINDS.items() if kind.training_asked is Cell.training_asked} <= TASKS.keys()
+    assert {kind.LEFT_OUT for kind in CELL_KINDS.values()} <= {"", *INSTRUMENTS}
     assert {work for axis in TABLE.values() for work in axis.works} <= CELL_KINDS.keys()
 
 

@@ -16,7 +16,6 @@ from harness.environment import Change
 from harness.record import Run, RunManifest, TrialRecord
 from harness.record.trial import TF32
 from harness.record.validation import ValidationRecord
-from harness.spec.collective import CollectiveCell
 from harness.spec.grouping import experiment
 from harness.visible import percent
 
@@ -136,7 +135,7 @@ def _on_engines(rows: Iterable[Row]) -> Iterator[str]:
     for words, names in said.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield from [f"{names[0]}{more}: {words}"] if words else []
-    if any(not isinstance(row.a.cell, CollectiveCell) for row in rows):
+    if any(row.a.cell.get("model") is not None for row in rows):
         yield not_told_of_engines("comparison", all(row.on_processors for row in rows))
 
 

@@ -28,7 +28,6 @@ from harness.report.words.over import base_case
 from harness.report.words.scaling import found_efficient, found_fastest, over_the_better_base, whole_machine_words
 from harness.report.words.text import shortened
 from harness.spec.axes import ENGINE, TABLE
-from harness.spec.bases import training_base_of
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import SIZE, THREADS, apart, family, lies_in_family_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
@@ -135,7 +134,7 @@ def _panels(
     for cell in summary.cells:
         of = cell.trials.cell
         if cell.measured is not None and isinstance(of, TrainingCell):
-            grouped[training_base_of(of)].append(cell)
+            grouped[of.base].append(cell)
     for base in [base for base, cells in grouped.items() if len({_devices(cell) for cell in cells}) < 2]:
         del grouped[base]  # no curve: the whole machine has one device, and its threads are in no other panel's title
     told = _in_titles(grouped)

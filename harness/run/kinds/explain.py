@@ -35,7 +35,6 @@ from harness.run.kinds.base import Arm, TrialRun
 from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
 from harness.spec.axes import TABLE
-from harness.spec.bases import training_base_of
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.engines import engine_for
@@ -134,7 +133,7 @@ def alone_of(cell: TrainingCell) -> TrainingCell:
     traits = catalogue_of(cell.engine).strategies.get(cell.strategy)
     if traits is not None and traits.replica_a_process:
         return cell.model_copy(update={"workers": 1, "network": TABLE["network"].base, **share})
-    return training_base_of(cell).model_copy(update=share)
+    return cell.base.model_copy(update=share)
 
 
 class ExplainRun(TrialRun):

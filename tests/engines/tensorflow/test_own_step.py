@@ -22,7 +22,6 @@ from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
-from harness.spec.bases import base_of
 from harness.spec.sweep import AXES, sweep_from
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of
@@ -99,7 +98,7 @@ def test_what_is_allowed_is_that_of_the_coarsest_layer_whatever_keras_policy_is(
 def test_the_cell_claims_no_strategy_device_or_data_and_is_its_own_base() -> None:
     cell = OwnStepCell(step="mine:make", amount=32)
     assert cell.model_dump() == {"kind": "own_step", "step": "mine:make", "amount": 32, "quantity": "examples"}
-    assert base_of(cell) == cell
+    assert cell.base == cell
 
 
 def test_a_sweep_of_an_own_step_has_that_cell_and_no_axes() -> None:

@@ -11,13 +11,12 @@ from harness.run.progress import Quiet
 from harness.run.turns import group as turns
 from harness.run.turns import live
 from harness.spec import Cell
-from harness.spec.bases import base_of
 from harness.spec.work import OwnStepCell
 from tests.record.examples import cell
 from tests.run.fakes import PROVED, Actor, Bench, Play, all_play, only
 
 TWO, THREE = cell(), cell(replicas=3, global_batch_size=96)
-BASE = base_of(TWO)
+BASE = TWO.base
 CELLS = [BASE, TWO, THREE]
 
 
