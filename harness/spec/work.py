@@ -323,7 +323,9 @@ def cell_from(values: Any) -> Cell:
         values = OwnStepCell.keys_of_earlier(values)
     kind = CELL_KINDS.get(str(values.get(TAG, TRAINING)))
     if kind is None:
-        raise PydanticCustomError("cell_kind", "expected a kind of work: {known}", {"known": ", ".join(sorted(CELL_KINDS))})
+        raise PydanticCustomError(
+            "cell_kind", "expected a kind of work: {known}", {"known": ", ".join(sorted(CELL_KINDS))}
+        )
     if type(values) is dict:
         with contextlib.suppress(TypeError):  # of what cannot be a key, nor of a cell: it is refused below
             return _read_once(kind, tuple(values.items()), tuple(map(type, values.values())))
