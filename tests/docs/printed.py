@@ -41,6 +41,8 @@ COMMANDS = list(dict.fromkeys(BEFORE.sub("", command) for page in PAGES for comm
 HARNESS = [command for command in COMMANDS if command.startswith("python -m harness ")]
 [OWN_TEXT] = [command for command in HARNESS if "--data benchmarks.own_text:examples" in command]
 """`tests/cli/test_real_own_training.py` runs it in both loops."""
+[MADE_STEP, MARKED_SCRIPT] = sorted((one for one in HARNESS if " sweep --step " in one), key=lambda one: ".py" in one)
+"""`tests/engines/tensorflow/test_own_step.py` runs them."""
 
 
 def anchors(page: Path) -> set[str]:

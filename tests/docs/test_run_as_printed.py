@@ -12,7 +12,7 @@ from harness.record import load_run
 from harness.record.explain import NO_PULL, NO_PUSH
 from tests.cli.owned import THREADS
 from tests.cli.real import SMALL, run
-from tests.docs.printed import OWN_TEXT, ROOT, commands_of, short
+from tests.docs.printed import MADE_STEP, MARKED_SCRIPT, OWN_TEXT, ROOT, commands_of, short
 from tests.explained import FEW, one_block_each, with_arms
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ OF_OTHER_ENGINES = [command for command in PRINTED if "--engine " in command]
 ON_GPUS = [command for command in PRINTED if "--device gpu" in command]
 """`test_commands.py` plans them: where there is no GPU nothing is measured."""
 [OWN_STEP] = [command for command in PRINTED if "--model benchmarks.own_train_step:make_model " in command]
-ELSEWHERE = [*ON_GPUS, *OF_THE_NETWORK, *OF_OTHER_ENGINES, OWN_TEXT]
+ELSEWHERE = [*ON_GPUS, *OF_THE_NETWORK, *OF_OTHER_ENGINES, OWN_TEXT, MADE_STEP, MARKED_SCRIPT]
 SAID_TO_BE_UNSUPPORTED = "gradient_accumulation_steps|broadcast|all_gather"
 """What the recipe for optimizers says that `mirrored` cannot do, and that for collectives that not every op has."""
 

@@ -22,9 +22,11 @@ from harness.record import TrialRecord, schema
 from harness.record.checks import Checks
 from harness.run.kinds.measure import measure
 from harness.spec import Sweep, expand
-from harness.spec.sweep import AXES, sweep_from
+from harness.spec.sweep import sweep_from
 from harness.spec.work import OwnStepCell
 from harness.trial.engines import catalogue_of
+from tests.cli.real import only_run, run
+from tests.docs.printed import MADE_STEP, MARKED_SCRIPT, short
 from tests.preloaded import handed_in
 from tests.record.examples import trial
 
@@ -329,11 +331,18 @@ def test_a_step_that_cannot_be_built_stops_the_run_before_it_begins(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+def as_printed(command: str, folder: Path) -> TrialRecord:
+    """What came of the only trial of a command of the documentation, in a folder with the modules of the repository."""
+    (folder / "benchmarks").symlink_to(EXAMPLE.parent)
+    done = run(*short(command), folder=folder)
+    assert done.returncode == 0, done.stderr
+    [record] = only_run(folder / "results").trials
+    return record
+
+
 @pytest.mark.slow
 def test_the_example_under_benchmarks_passes_its_gate(tmp_path: Path) -> None:
-    with handed_in():
-        sweep = sweep_from({**SMALL.model_dump(exclude=AXES), "step": "benchmarks.own_step:make_step", "amount": 128})
-        [record] = measure(sweep, expand(sweep, catalogue_of()).cells, tmp_path).trials
+    record = as_printed(MADE_STEP, tmp_path)
     assert record.status == "ok", record.reason
     assert (record.checks.losses_agree, record.checks.own_check) == (True, True)
     assert record.checks.sight is not None
@@ -360,14 +369,14 @@ def test_a_whole_script_is_measured_as_it_is_and_passes_the_same_gate(tmp_path: 
     last = "step == given.parse_args().last"
     text = EXAMPLE.read_text(encoding="utf-8").replace("step == 100_000", last).replace("import keras", takes, 1)
     script.write_text(text.replace("import numpy", "import keras\nimport numpy"), encoding="utf-8")
-    cells = [OwnStepCell(step=text, amount=64) for text in (str(EXAMPLE), f"{script} --last 5")]
     with handed_in():
-        short, whole = sorted(measure(SMALL, cells, tmp_path / "results").trials, key=lambda one: one.status)
+        [ends] = measure(SMALL, [OwnStepCell(step=f"{script} --last 5", amount=64)], tmp_path / "ends").trials
+    whole = as_printed(MARKED_SCRIPT, tmp_path)
     assert (whole.status, whole.checks.losses_agree) == ("ok", True), whole.reason
     assert whole.checks.sight is not None
     assert min(whole.checks.sight.values()) > 1
-    assert short.windows is None
-    assert short.reason == (
+    assert ends.windows is None
+    assert ends.reason == (
         f"step: '{script} --last 5': the script ended after 4 steps, expected a step that can be taken without end "
         "(dataset.repeat())"
     )
