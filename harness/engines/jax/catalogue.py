@@ -1,9 +1,9 @@
 """Every name that a spec may use with JAX, for the parent: importing this imports no JAX."""
 
-from harness.engines._on_jax import REFUSED_SETTINGS
+from harness.engines._on_jax.catalogue import on_jax
 from harness.engines.jax.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, DeviceTraits, StrategyTraits
-from harness.trial.same_work.catalogue import GPU, NONE, WITHOUT_BARRIER, catalogue_of
+from harness.trial.same_work.catalogue import GPU, NONE
 
 CARDS = DeviceTraits(GPU, "physical GPUs of one process", live_trials=4)
 
@@ -29,12 +29,4 @@ def load_catalogue() -> Catalogue:
         ),
     )
     ways = {name: loop.summary for name, loop in loops().items()}
-    return catalogue_of(
-        "host platform devices; they share its cores",
-        strategies,
-        {"auto": "XLA's choice"},
-        ways,
-        dict.fromkeys(ways, WITHOUT_BARRIER),  # XLA orders what does not depend on each other as it likes
-        cards=(CARDS,),
-        refuses=REFUSED_SETTINGS,
-    )
+    return on_jax("host platform devices; they share its cores", strategies, ways, cards=(CARDS,))

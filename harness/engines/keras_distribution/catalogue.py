@@ -1,9 +1,9 @@
 """Every name that a spec may use with keras.distribution, for the parent: importing this imports no Keras."""
 
-from harness.engines._on_jax import REFUSED_SETTINGS
+from harness.engines._on_jax.catalogue import on_jax
 from harness.engines.keras_distribution.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE, WITHOUT_BARRIER, catalogue_of
+from harness.trial.same_work.catalogue import NONE
 
 
 def load_catalogue() -> Catalogue:
@@ -28,11 +28,4 @@ def load_catalogue() -> Catalogue:
         ),
     )
     ways = {name: loop.summary for name, loop in loops().items()}
-    return catalogue_of(
-        "host platform devices of JAX; they share its cores",
-        strategies,
-        {"auto": "XLA's choice"},
-        ways,
-        dict.fromkeys(ways, WITHOUT_BARRIER),
-        refuses=REFUSED_SETTINGS,
-    )
+    return on_jax("host platform devices of JAX; they share its cores", strategies, ways)

@@ -11,7 +11,7 @@ from torch import distributed
 
 from harness.engines.torch import group
 from harness.protocol.messages import Request
-from harness.record.trial import CALL, Executed, Resources
+from harness.record.trial import CALL, Executed
 from harness.trial.collectives import ROOT
 from harness.trial.same_work.collectives import SameSending
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 CALLED = "of torch.distributed, for an all-reduce with a copy of what is sent, since it overwrites that"
 
 
-class TorchSending(SameSending):
+class TorchSending(group.OfOneDevice, SameSending):
     """See `Sending`. What is received is written into a tensor that stays, as PyTorch's calls want it."""
 
     engine = "torch"
@@ -53,19 +53,6 @@ class TorchSending(SameSending):
     def agree(self, value: float) -> float:
         """The mean over the processes."""
         return group.mean(value)
-
-    @property
-    def resources(self) -> Resources:
-        """The device of this process."""
-        return self._device.resources
-
-    def forget_peak(self) -> None:
-        """Of the device."""
-        self._device.forget_peak()
-
-    def peak_device_memory_bytes(self) -> int | None:
-        """Of all processes, each of which must ask."""
-        return group.total(self._device.peak_bytes(), self.agree, self.cell.workers)
 
     def executed(self) -> Executed:
         """The call; a step has no program."""

@@ -1,9 +1,9 @@
 """The group of a trial's processes: PyTorch's store at the first one's address; Gloo and, between cards, NCCL."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.protocol.messages import Membership, Request
+from harness.record.trial import Resources
 from harness.trial.same_work.meeting import meet, place
 
 if TYPE_CHECKING:
@@ -60,6 +60,24 @@ def mean(value: float) -> float:
     return float(found / distributed.get_world_size())
 
 
-def total(own: int | None, agree: Callable[[float], float], processes: int) -> int | None:
-    """The sum over so many processes of what each has, by how they agree on a mean; None where none is known."""
-    return None if own is None else round(agree(own) * processes)
+class OfOneDevice:
+    """What a process shows of its device, whether it trains or sends."""
+
+    _device: "Processor"
+    _request: Request
+
+    @property
+    def resources(self) -> Resources:
+        """The device of this process."""
+        return self._device.resources
+
+    def forget_peak(self) -> None:
+        """Of the device."""
+        self._device.forget_peak()
+
+    def peak_device_memory_bytes(self) -> int | None:
+        """Of all processes, each of which must ask; None where nobody counts it."""
+        own = self._device.peak_bytes()
+        if own is None or self._request.member is None:
+            return own
+        return round(mean(own) * self._request.cell.shape.workers)

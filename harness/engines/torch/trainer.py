@@ -21,7 +21,7 @@ from harness.engines.torch.reference import TorchShares, as_tensors
 from harness.protocol.engine import KnownStep, Pace
 from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
-from harness.record.trial import BATCH_NORMALISATION, Executed, Resources
+from harness.record.trial import BATCH_NORMALISATION, Executed
 from harness.spec.cell import TrainingCell
 from harness.trial.instruments import Holds
 from harness.trial.judgement import STATE_TOLERANCE
@@ -39,7 +39,7 @@ STATE = "state.pt"
 UNBIASED = "the moving variance is of the unbiased estimate, n ÷ (n − 1) times Keras'"
 
 
-class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
+class TorchTrainer(group.OfOneDevice, TakenApart, Recovering, ReplicaAProcess):
     """See `harness.protocol.engine.Trainer`."""
 
     title = "PyTorch"
@@ -114,19 +114,6 @@ class TorchTrainer(TakenApart, Recovering, ReplicaAProcess):
     def synchronise(self) -> None:
         """Return when the device has done all that it was told."""
         self._device.wait()
-
-    @property
-    def resources(self) -> Resources:
-        """The device of this process."""
-        return self._device.resources
-
-    def forget_peak(self) -> None:
-        """Of this process's card."""
-        self._device.forget_peak()
-
-    def peak_device_memory_bytes(self) -> int | None:
-        """Of all processes, each of which must ask."""
-        return group.total(self._device.peak_bytes(), self.agree, self._cell.workers)
 
     def run(self, pace: Pace) -> None:
         """Batch after batch."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
-from harness.environment.software import OF_ENGINE, other_versions
+from harness.environment.software import other_versions
 from harness.errors import HarnessError, UsageError
 from harness.protocol.messages import Request, TraceRequest
 from harness.record.engines import TOLD_BY_ENGINE, facts_of_engines, named_by_engine
