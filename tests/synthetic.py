@@ -9,15 +9,15 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from harness.record.checks import Checks
 from harness.record.cluster import ClusterRecord, MemberRecord
 from harness.record.manifest import LeftOutRecord, Machine, PlanRecord, RunManifest
 from harness.record.trial import (
-    PHASE_NAMES,
     RATE_KEYS,
     Executed,
+    PhaseName,
     Phases,
     Resources,
     TrialRecord,
@@ -135,7 +135,8 @@ def make_run(
 
 def failed(record: TrialRecord, status: str, reason: str, phase: str = "build", **more: Any) -> TrialRecord:
     """The record of a trial that ended otherwise, in `phase`: nothing later is left in it."""
-    reached = PHASE_NAMES[: PHASE_NAMES.index(phase) + 1]  # type: ignore[arg-type]
+    names = get_args(PhaseName)
+    reached = names[: names.index(phase) + 1]
     phases = record.phases.model_dump(include={f"{name}_s" for name in reached})
     values = record.model_dump(exclude={"cell"})
     values.update(

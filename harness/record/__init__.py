@@ -4,7 +4,6 @@ from harness.record.checks import Checks
 from harness.record.manifest import SCHEMA_VERSION, LeftOutRecord, Machine, PlanRecord, RunManifest
 from harness.record.store import Run, RunListing, RunStore, list_runs, load_run, new_run_id, resolve_run
 from harness.record.trial import (
-    PHASE_NAMES,
     Executed,
     PhaseName,
     Phases,
@@ -15,7 +14,6 @@ from harness.record.trial import (
 )
 
 __all__ = [
-    "PHASE_NAMES",
     "SCHEMA_VERSION",
     "Checks",
     "Executed",

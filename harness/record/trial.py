@@ -25,7 +25,6 @@ Status = Literal["ok", "unproved", "wrong_result", "unsupported", "out_of_memory
 MEASURED = ("ok", "unproved")
 """The ends of a trial that has figures: it was timed to its end, and nothing was found wrong."""
 PhaseName = Literal["start", "build", "first_step", "check", "warmup", "steady", "alone", "exit"]
-PHASE_NAMES: tuple[PhaseName, ...] = ("start", "build", "first_step", "check", "warmup", "steady", "alone", "exit")
 
 
 class Phases(RecordModel):

@@ -1,5 +1,6 @@
 """What the cleanup benchmark counts: each column does, for a program that leaves one of each."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.goals.leftovers import Left, Watched, listening, namespace_of
-from harness.run.network import NotAvailable, private_loopback
+from harness.run.network import NotAvailable, PrivateLoopback
 
 LISTENS = """
 import socket, sys, time
@@ -63,8 +64,8 @@ def test_a_namespace_without_a_name_and_a_port_in_it_are_counted(watched: Watche
     if os.geteuid() != 0:
         pytest.skip("joining a network namespace from outside needs root")
     try:
-        with private_loopback() as host:
-            process, port = listens(watched, host.namespace)
+        with contextlib.closing(PrivateLoopback()) as made:
+            process, port = listens(watched, made.hosts[0].namespace)
             watched.look()
             assert watched.ports == {(namespace_of(process.pid), port)}
             assert watched.left() == Left(1, 1, 1, 0, 0)

@@ -105,8 +105,6 @@ class Unpaired:
     """`faster` or `slower` among the comparisons made."""
     floor: float | None
     """`noise_floor` of their log ratios, as a share."""
-    log_ratios: tuple[float, ...]
-    """ln(X_later/X_earlier) of each comparison."""
 
 
 def unpaired(met: Sequence[Met], delta: float) -> Unpaired | None:
@@ -128,7 +126,7 @@ def unpaired(met: Sequence[Met], delta: float) -> Unpaired | None:
         log_ratios.append(estimate.mean)
     if not log_ratios:
         return None
-    return Unpaired(clopper_pearson(alarms, len(log_ratios)), noise_floor(log_ratios), tuple(log_ratios))
+    return Unpaired(clopper_pearson(alarms, len(log_ratios)), noise_floor(log_ratios))
 
 
 def _sample(values: Sequence[float], when: str) -> Sample:

@@ -1,9 +1,6 @@
 """A network of one host's own loopback: what listens there, nobody outside can reach."""
 
-import contextlib
-from collections.abc import Iterator
-
-from harness.run.network.namespace import Namespace, NetworkError, NetworkHost, NotAvailable
+from harness.run.network.namespace import Namespace, NetworkError, NotAvailable
 
 ADDRESS = "127.0.0.1"
 
@@ -36,16 +33,6 @@ class PrivateLoopback:
     def close(self) -> None:
         """End the process that holds the namespace. May be called again."""
         self._namespace.close()
-
-
-@contextlib.contextmanager
-def private_loopback() -> Iterator[NetworkHost]:
-    """The host of a PrivateLoopback, for as long as the context lasts."""
-    made = PrivateLoopback()
-    try:
-        yield made.hosts[0]
-    finally:
-        made.close()
 
 
 def loopback_available() -> str | None:

@@ -23,7 +23,7 @@ LEAST_CHARACTERS = 1500
 
 
 class ClusterChannel:
-    """The processes' channels as one; see `harness.protocol.messages.Channel`."""
+    """The processes' channels as one; see `harness.protocol.hosting.ChildChannel`."""
 
     def __init__(self, merged: Merged) -> None:
         self.merged = merged

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.network import NotAvailable, loopback_available, namespace, private_loopback
+from harness.run.network import NotAvailable, PrivateLoopback, loopback_available, namespace
 from tests.run.network.conftest import said_in, within
 
 NOBODY = 65534
@@ -22,8 +22,8 @@ with socket.create_server(("127.0.0.1", 0)) as listening:
 print(json.dumps([port, os.geteuid(), os.stat(__import__("harness").__file__).st_uid]))
 """
 AS_A_USER = """
-import ctypes, os, signal, socket, sys
-from harness.run.network import namespace, private_loopback
+import contextlib, ctypes, os, signal, socket, sys
+from harness.run.network import PrivateLoopback, namespace
 from harness.trial.namespace import enter
 
 "".encode("idna")  # which a user who cannot read this Python could not import
@@ -32,7 +32,8 @@ namespace.PYTHON = (sys.argv[1], "-I", "-S")
 os.setgroups([])
 os.setgid(int(sys.argv[2]))
 os.setuid(int(sys.argv[2]))
-with private_loopback() as host:
+with contextlib.closing(PrivateLoopback()) as made:
+    [host] = made.hosts
     print(host.user_namespace is not None, flush=True)
     child = os.fork()
     if child == 0:
@@ -51,7 +52,8 @@ with private_loopback() as host:
 
 @pytest.mark.usefixtures("loopback")
 def test_processes_inside_reach_each_other_and_stay_who_they_are() -> None:
-    with private_loopback() as host:
+    with contextlib.closing(PrivateLoopback()) as made:
+        [host] = made.hosts
         assert host.address == "127.0.0.1"
         _, user, owner = said_in(host, TALK)
     assert (user, owner) == (os.geteuid(), Path("harness/__init__.py").stat().st_uid)
@@ -59,14 +61,15 @@ def test_processes_inside_reach_each_other_and_stay_who_they_are() -> None:
 
 @pytest.mark.usefixtures("loopback")
 def test_what_listens_outside_is_not_reached_from_inside() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening, private_loopback() as host:
+    with socket.create_server(("127.0.0.1", 0)) as listening, contextlib.closing(PrivateLoopback()) as made:
         code = f"import socket; s = socket.socket(); print(s.connect_ex(('127.0.0.1', {listening.getsockname()[1]})))"
-        assert said_in(host, code) != 0
+        assert said_in(made.hosts[0], code) != 0
 
 
 @pytest.mark.usefixtures("loopback")
 def test_nothing_is_left_when_it_ends() -> None:
-    with private_loopback() as host:
+    with contextlib.closing(PrivateLoopback()) as made:
+        [host] = made.hosts
         namespace = Path(host.namespace)
         assert namespace.exists()
     assert within(5, lambda: not namespace.exists())
@@ -99,8 +102,8 @@ def test_a_refusal_of_the_kernel_is_the_reason(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("harness.run.network.namespace.PROGRAMS", tmp_path)
     reason = "the kernel refuses a user and network namespace: Operation not permitted"
     assert loopback_available() == reason
-    with pytest.raises(NotAvailable, match=reason), private_loopback():
-        pass
+    with pytest.raises(NotAvailable, match=reason):
+        PrivateLoopback()
 
 
 def test_a_holder_that_does_not_start_is_a_reason_and_not_a_traceback(
