@@ -132,6 +132,7 @@ def test_the_time_spent_waiting_for_a_turn_is_in_no_window() -> None:
         sent.append(turn)
         bench.parent.send(turn)
 
+    begun = time.perf_counter()
     bench.parent.send(Turn(do="pilot"))
     slow_parent(Turn(do="window", round=0))
     while steps := bench.clock.begin():
@@ -142,7 +143,7 @@ def test_the_time_spent_waiting_for_a_turn_is_in_no_window() -> None:
             slow_parent(Turn(do="finish"))
     window = bench.reports()[-1].window
     assert window is not None
-    assert window.seconds < 0.9
+    assert window.seconds <= time.perf_counter() - begun - 1
 
 
 def test_an_update_is_proved_before_a_window_that_says_so_and_is_in_none() -> None:

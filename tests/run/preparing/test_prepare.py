@@ -174,10 +174,8 @@ def test_more_seconds_are_allowed_before_the_first_example_too(tmp_path: Path, m
 @pytest.mark.slow
 def test_a_function_that_sleeps_at_an_example_ends_in_one_line(tmp_path: Path) -> None:
     hangs = AskedFiles("tests.engines.tensorflow.own_inputs:hangs", tmp_path / "files", tmp_path, timeout_s=2.0)
-    began = time.monotonic()
     with handed_in(), pytest.raises(UsageError, match="has given no further example within 2 s; mend it, or allow"):
         prepare(hangs, FilesListener())
-    assert time.monotonic() - began < 100
     assert not (tmp_path / "files").exists()
 
 

@@ -290,9 +290,8 @@ def test_several_trials_live_at_once_and_are_told_apart(shared: Zygote) -> None:
 
 def test_a_trial_that_does_not_end_is_waited_for_only_so_long(shared: Zygote) -> None:
     child = spawn(shared, HANGS)
-    begin = time.monotonic()
     assert child.wait(0.2) is None
-    assert time.monotonic() - begin < 20  # it hangs for longer
+    assert not gone(pid_of(shared, child), within_s=0.1)
     assert not child.lost
     child.kill()
 
@@ -308,10 +307,8 @@ def test_a_fork_server_that_is_killed_takes_its_trials_along_and_a_new_one_goes_
     assert child.wait() is None
     assert child.lost
     assert spawn(zygote, 0).wait() == 0
-    begin = time.monotonic()
     assert child.lost
-    assert child.wait() is None
-    assert time.monotonic() - begin < 20  # and no limit is waited for
+    assert child.wait(3600) is None  # without waiting: nobody knows its end
 
 
 def test_the_end_of_the_fork_server_ends_every_trial_and_removes_the_scratch_folder(python: str) -> None:

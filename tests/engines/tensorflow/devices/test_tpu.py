@@ -21,10 +21,8 @@ UNROUTED = "192.0.2.1:8470"
 
 def reason_for(name: str, limit_s: float = 5.0) -> str:
     """Why there is no such TPU."""
-    before = time.monotonic()
     with pytest.raises(Unsupported) as caught:
         tpu.connect(name, limit_s)
-    assert time.monotonic() - before < limit_s + 60  # no hang; how fast is not a test's business
     return str(caught.value)
 
 
