@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.analysis.summary import RunSummary
+    from harness.analysis.tries import Try
     from harness.record.reading import Run
     from harness.report.notebook import ComparisonResult, ExplainResult, SweepResult
     from harness.run.kinds.sides import Both, Side
@@ -206,14 +207,13 @@ def explain(
     `spec` is a TOML file whose cells are taken apart, or the name of a sweep's run: then the cells that one asks about,
     the fastest first, of those that `keys` choose. `keys` are laid over it; without either it is one cell. With
     `try_levers` up to three of the flags that fit are then measured by `ab`, as by `--try`. `resume` is a run to
-    complete. Errors are those of `sweep`.
+    complete. A warning says where nothing was measured, or no lever could be. Errors are those of `sweep`.
     """
+    from harness.analysis.tries import nothing_told
     from harness.record.reading import load_run
     from harness.report.notebook import ExplainResult
     from harness.run.kinds import explain as kind
-    from harness.run.kinds import tries
     from harness.run.kinds.explain_settings import settings_asked
-    from harness.run.progress import say_line
 
     if resume is not None:
         path = _resumed("explain", resume, results, {"spec": spec, **keys}, quiet)
@@ -222,9 +222,18 @@ def explain(
         settings, _ = settings_asked(None if spec is None else Path(spec), keys, Path(results))
         command = _call("explain", spec=spec, try_levers=try_levers or None, **keys)
         path = kind.explain(settings, Path(results), command, _progress(quiet))
-    if try_levers:
-        tries.try_levers(path, lambda: _progress(quiet), lambda line: None if quiet else say_line(line, sys.stderr))
-    return ExplainResult(load_run(path))
+    tried = _tried(path, quiet) if try_levers else ()
+    result = ExplainResult(load_run(path))
+    if (nothing := nothing_told(result.explanations, tried)) is not None:
+        warnings.warn(message(str(nothing)), stacklevel=3)  # past what checks the arguments
+    return result
+
+
+def _tried(path: Path, quiet: bool) -> Sequence[Try]:
+    from harness.run.kinds import tries
+    from harness.run.progress import say_line
+
+    return tries.try_levers(path, lambda: _progress(quiet), lambda line: None if quiet else say_line(line, sys.stderr))
 
 
 @checked

@@ -17,8 +17,10 @@ import pandas as pd
 import pytest
 
 import harness
+from harness.analysis.tries import Try
 from harness.cli import command_line
 from harness.errors import UsageError
+from harness.record.explain import TryRecord
 from harness.record.reading import RunListing
 from harness.report.export import exporters
 from harness.report.notebook import ExplainResult, SweepResult
@@ -30,7 +32,7 @@ from harness.spec.sweep import Sweep
 from harness.spec.work import OwnStepCell
 from tests.comparisons import ab_run, stored, sweep_run
 from tests.engines.numpy_engine import SPEC
-from tests.explained import explain_run
+from tests.explained import RATIOS, explain_run
 from tests.faulted import write_example
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
 from tests.report.quantities import run_of
@@ -235,7 +237,7 @@ def test_cells_of_a_sweep_are_taken_apart_from_python_as_the_verb_does_it(
 
     tried: list[Path] = []
     monkeypatch.setattr("harness.run.kinds.explain.explain", instead)
-    monkeypatch.setattr("harness.run.kinds.tries.try_levers", lambda path, *_: tried.append(path))
+    monkeypatch.setattr("harness.run.kinds.tries.try_levers", lambda path, *_: tried.append(path) or ())
     stored(sweep_run("swept", [make_cell(), make_cell("mirrored", 2)]), tmp_path)
     found = harness.explain("swept", trials=3, try_levers=True, results=tmp_path, quiet=True)
     assert (harness.explain(resume=found.path, quiet=True).path, tried) == (found.path, [found.path])
@@ -243,6 +245,24 @@ def test_cells_of_a_sweep_are_taken_apart_from_python_as_the_verb_does_it(
     [settings] = asked
     assert settings.sweep.trials == 3
     assert {cell.strategy for cell in settings.cells} == {"none", "mirrored"}
+
+
+def test_steps_of_which_nothing_was_measured_are_a_result_with_a_warning_that_says_why(tmp_path: Path) -> None:
+    path = stored(explain_run(crashed=dict.fromkeys(RATIOS, "no GPU")), tmp_path)
+    with pytest.warns(UserWarning, match="^nothing was measured: unsupported: no GPU$") as caught:
+        found = harness.explain(resume=path, quiet=True)
+    assert found.explanations[0].blocks == 0
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_levers_of_which_none_could_be_measured_are_a_result_with_a_warning_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, record = stored(explain_run(), tmp_path), TryRecord(cell_id="c", part="input", setting="prefetch=8")
+    tried = Try(record, make_cell(), None, "no room")
+    monkeypatch.setattr("harness.run.kinds.tries.try_levers", lambda *_: (tried,))
+    with pytest.warns(UserWarning, match="^no lever could be measured: prefetch=8: no room$"):
+        harness.explain(resume=path, quiet=True, try_levers=True)
 
 
 @pytest.mark.parametrize(

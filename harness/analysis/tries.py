@@ -1,10 +1,12 @@
 """Which levers of `explain --try` held: the verdict of each `ab` run that is on record beside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis.comparison import Comparison, comparison_of_ab
-from harness.errors import HarnessError
+from harness.analysis.explain import Explanation
+from harness.errors import HarnessError, NothingMeasured
 from harness.record.explain import ExplainPlan, TryRecord
 from harness.record.reading import Run, load_run
 from harness.record.validation import find_validation
@@ -36,6 +38,17 @@ class Try:
     def faster(self) -> bool:
         """Whether the cell is faster with it."""
         return self.judged and self.verdict == "faster"
+
+
+def nothing_told(found: Sequence[Explanation], tries: Sequence[Try]) -> NothingMeasured | None:
+    """Why a run of `explain` says nothing: no cell has a block in which all took turns, or none of the levers that were
+    to be tried has a verdict. None where it does."""
+    if all(one.blocks == 0 for one in found):
+        reasons = [reason for one in found for reason in one.lacking.values()]
+        return NothingMeasured(f"nothing was measured: {next(iter(reasons), 'no block is complete')}")
+    if tries and not any(one.judged for one in tries):
+        return NothingMeasured(f"no lever could be measured: {tries[0].record.setting}: {tries[0].reason}")
+    return None
 
 
 def tries_of(run: Run, results: Path) -> tuple[Try, ...]:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 from harness.cli._completion import told_names
 from harness.cli._flags import key_flags, keys_given, run_to_resume
 from harness.cli._options import RESULTS, argument, option, resume_option, with_names
-from harness.errors import NothingMeasured
 from harness.spec.sweep import NOT_OF_EXPLAIN, OF_OTHER_WORK
 from harness.spec.text import value_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.analysis.explain import Explanation
     from harness.analysis.tries import Try
     from harness.run.kinds.explain import ExplainSettings
 
@@ -28,6 +26,7 @@ NOT_TAKEN = ("name", *OF_OTHER_WORK, *NOT_OF_EXPLAIN)
 def command(**given: Any) -> int:
     """Run the verb."""
     from harness.analysis.explain import explanations_of
+    from harness.analysis.tries import nothing_told
     from harness.cli._measuring import progress_for
     from harness.cli.show import tell
     from harness.record.reading import load_run
@@ -47,9 +46,8 @@ def command(**given: Any) -> int:
     tell(run := load_run(path), given["results"], given["json"])
     if not given["json"]:
         print("\n".join(where_kept(path)))
-    _refuse_nothing(explanations_of(run))
-    if tries and not any(one.judged for one in tries):
-        raise NothingMeasured(f"no lever could be measured: {tries[0].record.setting}: {tries[0].reason}")
+    if (nothing := nothing_told(explanations_of(run), tries)) is not None:
+        raise nothing
     return 0
 
 
@@ -64,13 +62,6 @@ def _try_levers(path: Path, given: dict[str, Any]) -> "Sequence[Try]":
         lambda: progress_for(given["quiet"], given["json"]),
         lambda line: None if silent else say_line(line, sys.stderr),
     )
-
-
-def _refuse_nothing(found: "Sequence[Explanation]") -> None:
-    """NothingMeasured where no cell has a block in which all took turns."""
-    if all(one.blocks == 0 for one in found):
-        reasons = [reason for one in found for reason in one.lacking.values()]
-        raise NothingMeasured(f"nothing was measured: {next(iter(reasons), 'no block is complete')}")
 
 
 def _settings(given: dict[str, Any], flags: dict[str, str]) -> "ExplainSettings":
