@@ -190,6 +190,8 @@ class Catalogue:
     """Why a model cannot take the tokens of a data set, as far as their descriptions tell; None where it may."""
     has_pipeline: Callable[[str], bool] = _none_has
     """Whether a data set has an input pipeline, which can be measured by itself."""
+    on_devices: Collection[str] = ()
+    """Of an engine whose data have no such pipeline, those of which one batch stays on the devices."""
     model_text: Callable[[str], str] = _plain_model
     """The one spelling of a model with its sizes, `transformer(layers=4)`; UsageError where it has no such size."""
     optimizer_text: Callable[[str], str] = _plain_optimizer

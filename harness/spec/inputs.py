@@ -116,8 +116,10 @@ def _unpiped(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut |
 
 
 def stays_on_device(catalogue: Catalogue, data: str) -> bool:
-    """Whether data have no pipeline where others have one; of an engine without any nothing is said."""
-    return any(map(catalogue.has_pipeline, catalogue.data)) and not catalogue.has_pipeline(data)
+    """Whether nothing is done for their batches in a step: they have no pipeline where others of the engine have one,
+    or it says so of them."""
+    piped = any(map(catalogue.has_pipeline, catalogue.data))
+    return data in catalogue.on_devices or (piped and not catalogue.has_pipeline(data))
 
 
 def _unshared(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | None:

@@ -74,6 +74,17 @@ def test_a_data_service_is_not_denied_for_the_data_that_another_engine_trains_on
     assert "stays on the device" not in said
 
 
+@pytest.mark.parametrize("engine", OTHERS)
+def test_batches_ahead_are_no_axis_of_data_that_stay_on_the_devices_of_another_engine(engine: str) -> None:
+    planned = matrix_from(engine=engine, strategy="none", replicas=1, data=["digits", "synthetic"], prefetch=[2, 4])
+    assert {(cell.get("data"), cell.get("prefetch")) for cell in planned.cells} == {
+        ("digits", 2),
+        ("digits", 4),
+        ("synthetic", 2),
+    }
+    assert [item.combination for item in planned.left_out] == ["synthetic, prefetch 4"]
+
+
 @pytest.mark.parametrize("engine", ["torch", "horovod"])
 def test_collectives_of_other_engines_have_no_ops_and_no_packing(engine: str) -> None:
     of_it = {"work": "collective", "engine": engine, "size": 4}

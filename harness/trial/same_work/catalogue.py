@@ -16,7 +16,7 @@ from harness.spec.catalogue import (
 from harness.spec.collective import COLLECTIVE
 from harness.spec.work import TAG, TRAINING
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives
+from harness.trial.same_work.batches import DIGITS, SUMMARIES, SYNTHETIC, gives
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
 AXES_OF_TRAININGS = frozenset(
@@ -103,6 +103,7 @@ def catalogue_of(
         cross_device_ops={name: CrossDeviceOpTraits(name, summary) for name, summary in ops.items()},
         models={name: architecture.summary for name, architecture in architectures().items()},
         data=SUMMARIES,
+        on_devices=(SYNTHETIC,),
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
         loops=loops,
         instruments=instruments,

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from harness.engines._on_jax.devices import set_up
+from harness.errors import Unsupported
+from harness.protocol.messages import Request
 from harness.record.trial import TrialRecord
+from harness.spec import Sweep, expand
+from harness.trial.engines import catalogue_of
 from tests.engines.jax.lent import CARDS
 from tests.engines.sweeps import must_have_passed_the_whole_gate, swept
 
@@ -115,6 +120,13 @@ def test_where_jax_was_told_of_no_gpu_the_reason_names_the_variable(
     said = process(jax_python, PLACES["three"], JAX_PLATFORMS="cpu").stderr.splitlines()[-1]
     assert re.search(r"Unsupported: JAX \S+ finds no GPU, since JAX_PLATFORMS is 'cpu': unset it$", said)
     assert taken["told of"]["of"] == 2
+
+
+def test_threads_of_the_processor_are_refused_on_cards_where_jax_would_not_heed_them() -> None:
+    asked = Sweep(engine=["jax"], device=["gpu"], strategy=["none"], replicas=[1], intra_op_threads=[2])
+    (cell,) = expand(asked, catalogue_of("jax")).cells
+    with pytest.raises(Unsupported, match=r"^intra_op_threads: "):
+        set_up(Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=2, inter_op_threads=0))
 
 
 @pytest.mark.slow
