@@ -389,7 +389,8 @@ def test_float32_that_gpus_computed_as_tf32_is_said_beside_the_answer_and_in_the
     assert "float32 was computed as TF32" in "\n".join(answer_lines(summary))
     assert all(executed_words(cell).endswith("; float32 computed as TF32") for cell in summary.workloads[0].ranking)
     assert "PyTorch" not in "\n".join(answer_lines(summary))
-    torch = summarise(*make_run(cells, faults=False, change=functools.partial(on_new_cards, engine="torch")))
-    assert "on GPUs that can, as JAX does, and PyTorch in convolutions; " in "\n".join(answer_lines(torch))
+    for engine, does in {"torch": "PyTorch does in convolutions", "jax": "JAX does"}.items():
+        others = summarise(*make_run(cells, faults=False, change=functools.partial(on_new_cards, engine=engine)))
+        assert f"on GPUs that can, as {does}; " in "\n".join(answer_lines(others))
     plain = summarise(*make_run(cells, faults=False))
     assert "TF32" not in "\n".join(answer_lines(plain))

@@ -165,7 +165,8 @@ def _arithmetic(work: WorkloadSummary) -> Iterator[str]:
     found = [cell.trials for cell in work.ranking if cell.trials.executed.arithmetic == TF32]
     if found:
         engines = {trials.executed.engine for trials in found}
-        other = ", as JAX does, and PyTorch in convolutions" if any(engines) else ""
+        others = [told.does_tf32 for engine in sorted(engines) if (told := told_of(engine)).does_tf32]
+        other = f", as {listed(others)}" if others else ""
         variables = "".join(told_of(engine).tf32 for engine in sorted(engines))
         yield (
             "float32 was computed as TF32, with 10 bits of fraction in place of 23, which TensorFlow does by itself on "

@@ -15,14 +15,17 @@ class ToldOf:
 
     uncompiled: str = ""
     """Of one that runs op after op, a sentence beside those that compile, which stand in its braces."""
+    does_tf32: str = ""
+    """Where it computes float32 as TF32, as TensorFlow does."""
     tf32: str = ""
     """Its own variable for TF32, behind that of NVIDIA."""
 
 
 _TOLD_OF: Mapping[str, ToldOf] = {
-    "jax": ToldOf(tf32=", and JAX_DEFAULT_MATMUL_PRECISION=float32 to JAX"),
+    "jax": ToldOf(does_tf32="JAX does", tf32=", and JAX_DEFAULT_MATMUL_PRECISION=float32 to JAX"),
     "torch": ToldOf(
         "PyTorch ran op after op beside {}: what torch.compile would give was not measured.",
+        "PyTorch does in convolutions",
         "; TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 has PyTorch take it in products, too",
     ),
 }
