@@ -35,8 +35,6 @@ _VARIABLES = re.compile(
     r"|LD_PRELOAD|TF2_BEHAVIOR"
 )
 _NAMES_HOSTS = re.compile(r"TF_CONFIG|(TPU|HOROVOD)_.*(NAME|ADDR|ENDPOINT|PROJECT).*|NCCL_COMM_ID")
-OF_ENGINE = "engine."
-"""What the facts of a run begin with that an engine's own interpreter tells."""
 _LONGEST_VALUE = 300
 LONGEST_LOOK_S = 10
 """Seconds for git to see whether tracked files were changed."""
@@ -70,12 +68,6 @@ def package_versions() -> dict[str, str | None]:
             if name in ("tensorflow", "keras"):
                 found[name] = None
     return found
-
-
-def engine_versions(told: Mapping[str, Fact]) -> dict[str, Fact]:
-    """Of a run's facts the versions in the interpreters of its engines beside the project's own: `torch.numpy`; `numpy`
-    of the only engine of an earlier run."""
-    return {key.removeprefix(OF_ENGINE): fact for key, fact in told.items() if key.startswith(OF_ENGINE)}
 
 
 def other_versions(then: Mapping[str, Fact], later: Mapping[str, Fact] | None = None) -> list[str]:

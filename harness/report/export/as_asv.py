@@ -18,9 +18,9 @@ from typing import Any
 from harness.analysis import CellSummary, summarise
 from harness.analysis.estimates.intervals import throughput_interval
 from harness.environment import Fact
-from harness.environment.software import engine_versions
 from harness.errors import HarnessError, StorageError, UsageError
 from harness.files import LARGEST_RECORDS, read_whole
+from harness.record.engines import engine_versions
 from harness.record.reading import Run
 from harness.record.trial import TrialRecord
 from harness.report.export.base import Exporter, alone_in, by_cell, write_folder

@@ -10,7 +10,7 @@ from harness.analysis.estimates.windows import FENCE
 from harness.analysis.ranking import ALPHA
 from harness.analysis.workers import STRAGGLES
 from harness.environment import Fact, fact_words
-from harness.environment.software import OF_ENGINE
+from harness.record.engines import TOLD_BY_ENGINE
 from harness.record.manifest import RunManifest
 from harness.report.page.sections.base import PageSource, Section
 from harness.report.words.method import Method, methods, noise_words, recorded_words, validated, windows_words
@@ -99,7 +99,7 @@ def _thresholds(source: PageSource) -> Iterator[tuple[str, str]]:
 def _versions(manifest: RunManifest) -> Iterator[tuple[str, str]]:
     yield "harness", manifest.harness_version
     yield "records", f"schema version {manifest.schema_version}"
-    names = [name for name in manifest.facts if name.startswith(("package.", OF_ENGINE))]
+    names = [name for name in manifest.facts if name.startswith(("package.", TOLD_BY_ENGINE))]
     for name in ("python.version", *names, "os.distribution", "os.release", "git.revision"):
         if manifest.facts.get(name) is not None:
             yield printable(name.removeprefix("package.")), printable(str(manifest.facts[name]))
