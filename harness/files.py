@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+"""What says that a file system has none, as Lustre that is mounted without `flock`."""
 LARGEST_RECORDS = 2**31
 """Bytes of what a run keeps: about six hundred thousand trials of ten windows (`harness.spec.bounds`)."""
 _MORE = 2**16
@@ -41,13 +43,18 @@ def descriptor_of(path: Path, flags: int = os.O_RDONLY) -> int:
 
 def lock_within(descriptor: int, limit_s: float, waits: Callable[[], None] | None = None) -> bool:
     """Take the lock of an open file, which the system frees where its holder is killed; False where another process has
-    held it for so long. `waits` is called once, where somebody is waited for."""
+    held it for so long. On a file system without locks nobody is kept out. `waits` is called once, where somebody is
+    waited for."""
     deadline = time.monotonic() + limit_s
     for tries in itertools.count():
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
-        except BlockingIOError:
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                break
+            if not isinstance(error, BlockingIOError):
+                raise
             if waits is not None and tries == 0:
                 waits()
             if time.monotonic() >= deadline:

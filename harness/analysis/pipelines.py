@@ -3,7 +3,7 @@
 `docs/protocol.md#input-pipelines` defines the figures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,20 +85,25 @@ class Stage:
 
 def stages_of(work: WorkloadSummary) -> tuple[Stage, ...]:
     """Of each pipeline that was measured cut off, too: behind each stage, and whole."""
-    cuts = {cell.trials.cell: cell for cell in work.cells if not cell.trials.cell.competes}
     found = []
+    for whole, own in cuts_of(work):
+        every: list[tuple[Cut, CellSummary]] = [*own, ("", whole)] if own else []
+        found += [
+            Stage(whole, one, cut, one.measured.throughput, one.measured.cpu_seconds_each)
+            for cut, one in every
+            if one.measured is not None
+        ]
+    return tuple(found)
+
+
+def cuts_of(work: WorkloadSummary) -> Iterator[tuple[CellSummary, list[tuple[Cut, CellSummary]]]]:
+    """Each pipeline, and what was asked for of it cut off behind a stage, measured or not."""
+    cuts = {cell.trials.cell: cell for cell in work.cells if not cell.trials.cell.competes}
     for whole in work.cells:
         cell = whole.trials.cell
         if isinstance(cell, PipelineCell) and cell.competes:
             wanted = dict.fromkeys(cell.cut_behind(cut) for cut in CUTS)
-            own = [(cut.cut, cuts[cut]) for cut in wanted if cut in cuts]
-            parts = [*own, ("", whole)] if own else []
-            found += [
-                Stage(whole, one, cut, one.measured.throughput, one.measured.cpu_seconds_each)
-                for cut, one in parts
-                if one.measured is not None
-            ]
-    return tuple(found)
+            yield whole, [(cut.cut, cuts[cut]) for cut in wanted if cut in cuts]
 
 
 def of_pipelines(work: WorkloadSummary) -> bool:

@@ -17,16 +17,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from harness.errors import StorageError
-from harness.files import descriptor_of, no_folder, read_whole
+from harness.files import NO_LOCKS, descriptor_of, no_folder, read_whole
 from harness.visible import one_line
 
 LOCK_NAME = ".lock"
-_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
-"""What says that a file system has none, as Lustre that is mounted without `flock`."""
 _LARGEST_LOCK = 64
 """Bytes of a lock: it holds a pid."""
 _MOST_LINKS = 40
@@ -325,7 +324,7 @@ class FolderLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno not in _NO_LOCKS:
+            if error.errno not in NO_LOCKS:
                 raise
             _tell_of_no_locks(self._path.parent)
 
@@ -356,11 +355,15 @@ def is_locked(folder: Path) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
-        return False  # a file system without locks: nothing can be held there
+    except OSError as error:  # a file system without locks: who said that it writes there, as far as this host knows
+        return error.errno in NO_LOCKS and _lives(owner(folder))
     finally:
         os.close(descriptor)
     return False
+
+
+def _lives(pid: str) -> bool:
+    return pid.isdecimal() and psutil.pid_exists(int(pid))
 
 
 def owner(folder: Path) -> str:

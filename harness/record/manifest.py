@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 
 from harness.errors import UsageError
 from harness.record.bounds import LONGEST_S, MachineFact, Natural, Utc
-from harness.record.engines import named_by_engine
+from harness.record.engines import TOLD_BY_ENGINE, named_by_engine
 from harness.record.explain import ExplainPlan
 from harness.record.faults import FaultsPlan
 from harness.record.hosts import together
@@ -318,7 +318,8 @@ class RunManifest(RecordModel):
     def facts(self) -> dict[str, str | int | float | bool | None]:
         """Of what measured: the machine, or the hosts elsewhere together (`harness.record.hosts`)."""
         found = together(self.machine.facts, {name: host.facts for name, host in self.hosts.items()})
-        return named_by_engine(found, self.engines)
+        told = any(key.startswith(TOLD_BY_ENGINE) for key in found)
+        return named_by_engine(found, self.engines) if told else found
 
     @property
     def engines(self) -> frozenset[str]:

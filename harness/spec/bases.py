@@ -2,21 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import THREADS, apart
 from harness.spec.work import Cell
-
-
-def training_bases_of(cell: TrainingCell, catalogue: Catalogue) -> tuple[TrainingCell, ...]:
-    """Those of a training are trainings."""
-    return cell.bases(catalogue)
-
-
-def bases_of(cell: Cell, catalogue: Catalogue) -> tuple[Cell, ...]:
-    """As its kind says."""
-    return cell.bases(catalogue)
-
 
 BasesOf = Callable[[Cell], tuple[str, ...]]
 

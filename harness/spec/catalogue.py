@@ -98,6 +98,8 @@ class DeviceTraits:
     """Whether a process takes the device as it imports the framework: each trial must then import it itself."""
     on_processors: bool = False
     """Whether it is the processors of a host, shared with what else runs there; else it is an accelerator."""
+    refuses: Mapping[str, str] = field(default_factory=dict)
+    """Keys of a cell that its trials know the default of alone, each with the reason and what to do."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from harness.errors import UsageError
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
-from harness.spec.bases import training_bases_of
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
@@ -60,7 +59,7 @@ def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
     asked, left_out = _sorted_out(sweep, catalogue, _trainings(sweep, catalogue))
     cells = dict.fromkeys(asked)
     for cell in asked:
-        cells.update(dict.fromkeys(training_bases_of(cell, catalogue)))
+        cells.update(dict.fromkeys(cell.bases(catalogue)))
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
     return Matrix(ordered(cells), left_out, added)
 

@@ -83,8 +83,11 @@ def strategies_of(settings: Faults, engines: Mapping[str, Mapping[str, StrategyT
     found = {}
     for engine, of in engines.items():
         its = [name for name in settings.strategy if name in of and name not in spared[engine]]
-        if its or not spared[engine] & {*asked}:
-            found[engine] = its or _own(engine, of)
+        if not its and (left := next((name for name in asked if name in spared[engine]), None)):
+            raise UsageError(
+                f"engine: '{engine}' has only '{left}' of these strategies: {of[left].no_faults}; leave it out"
+            )
+        found[engine] = its or _own(engine, of)
     used = {name for names in found.values() for name in names}
     servers = [name for name, traits in able.items() if traits.parameter_servers]
     if settings.ps != Faults.model_fields["ps"].default and not used & {*servers}:

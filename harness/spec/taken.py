@@ -57,6 +57,10 @@ def untaken(catalogue: Catalogue, at: DistributedCell, engine: str) -> LeftOut |
     for key, field in type(at).model_fields.items():
         if not catalogue.takes(at.tag, key) and (value := getattr(at, key, field.default)) != field.default:
             return LeftOut(f"{key} {text_of(key, value)}", f"engine '{engine}' takes {_alone(at.tag, key)}")
+    traits = catalogue.devices.get(at.device)
+    for key, why in traits.refuses.items() if traits is not None else ():
+        if (value := at.get(key)) not in (None, type(at).model_fields[key].default):
+            return LeftOut(f"{at.device}, {key} {text_of(key, value)}", why)
     return None
 
 

@@ -87,7 +87,10 @@ class Script:
         """In the script, before a step: until it is asked for. UsageError where another function was a step before, or
         is in one now, since each call of either would count."""
         if self._marked is not None and marked.__wrapped__ != self._marked.__wrapped__:
-            both = " and ".join(quoted(_name(one.__wrapped__)) for one in (self._marked, marked))
+            first, other = (quoted(_name(one.__wrapped__)) for one in (self._marked, marked))
+            if first == other:
+                raise UsageError(f"step: {first} is marked anew, as another function; mark it once, before the loop")
+            both = f"{first} and {other}"
             raise UsageError(f"step: two functions are marked, {both}; mark the one that makes a whole step")
         self._marked = marked
         self._came.put(None)

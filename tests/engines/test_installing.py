@@ -295,7 +295,7 @@ def test_what_an_installer_that_is_killed_has_started_keeps_others_out_until_it_
 
 
 @pytest.mark.usefixtures("small")
-def test_a_disk_that_is_full_or_has_no_locks_is_one_line_and_the_environment_of_before_is_left(
+def test_a_full_disk_with_locks_or_without_is_one_line_and_the_environment_of_before_is_left(
     nothing_installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(fresh: Path, _: Environment) -> None:
@@ -312,7 +312,7 @@ def test_a_disk_that_is_full_or_has_no_locks_is_one_line_and_the_environment_of_
         installing.install("small")
     assert sorted(path.name for path in nothing_installed.iterdir()) == ["small", "small.lock"]
     monkeypatch.setattr("fcntl.flock", no_locks)
-    with pytest.raises(HarnessError, match=f"^engine: cannot write '{where}': No locks available$"):
+    with pytest.raises(HarnessError, match=f"^engine: cannot install 'small' in '{where}': No space left on device$"):
         installing.install("small")
 
 

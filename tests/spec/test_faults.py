@@ -86,7 +86,10 @@ def test_each_engine_takes_the_strategies_that_it_has_and_all_of_its_own_where_i
 def test_a_strategy_that_one_of_two_engines_does_something_to_is_left_out_of_the_other() -> None:
     asked = {"engine": ["tensorflow", "torch"], "strategy": ["none", "mirrored", "data_parallel"]}
     assert strategies(asked) == {"tensorflow": ["mirrored"], "torch": ["none", "data_parallel"]}
-    assert strategies({**asked, "strategy": ["none", "data_parallel"]}) == {"torch": ["none", "data_parallel"]}
+    with pytest.raises(
+        UsageError, match=r"^engine: 'tensorflow' has only 'none' of these strategies: .*; leave it out$"
+    ):
+        strategies({**asked, "strategy": ["none", "data_parallel"]})
     with pytest.raises(UsageError, match=r"strategy: 'tpu' is not one of .*: a TPU host is taken away"):
         strategies({**asked, "strategy": ["tpu", "data_parallel"]})
 

@@ -101,7 +101,7 @@ def compare_along(
     """Cells of one run that are equal but for `axis`: each (B) against the one at the base value (A).
 
     By the layout of all cells of the run, as the ops of its report are. `base` is a value of the axis; without
-    it the first of the spec, and for cross_device_op TensorFlow's own default; of either any spelling is known with
+    it the first of the spec, and for cross_device_op the engine's own default; of either any spelling is known with
     `names_for`. UsageError names the axis or the value.
     """
     _expect_comparable(run)

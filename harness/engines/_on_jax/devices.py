@@ -108,8 +108,6 @@ def set_up(request: Request) -> TrialDevices:
 
 def _cards(request: Request) -> TrialDevices:
     """The first that JAX finds. Memory is taken as it is needed: other trials of the cards are alive, too."""
-    if request.intra_op_threads:
-        raise Unsupported("intra_op_threads: on GPUs the processor's pool has no part in JAX's step; leave it out")
     os.environ.setdefault(PREALLOCATE, "false")
     import jax
 

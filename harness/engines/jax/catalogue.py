@@ -5,7 +5,12 @@ from harness.engines.jax.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, DeviceTraits, StrategyTraits
 from harness.trial.same_work.catalogue import GPU, NONE
 
-CARDS = DeviceTraits(GPU, "physical GPUs of one process", live_trials=4)
+CARDS = DeviceTraits(
+    GPU,
+    "physical GPUs of one process",
+    live_trials=4,
+    refuses={"intra_op_threads": "JAX computes there without the processor's threads: leave intra_op_threads out"},
+)
 
 
 def load_catalogue() -> Catalogue:

@@ -81,16 +81,25 @@ class StepTracer:
             tf.profiler.experimental.stop()
             files = list(self._folder.rglob("*.xplane.pb"))
             size = sum(file.stat().st_size for file in files)
-            read = {file: self._read(file.read_bytes()) for file in files} if size <= MOST_READ else {}
             if size > MOST_BYTES:
                 self._reason = f"the trace of {self._steps} steps has {size:,} bytes, more than {MOST_BYTES:,}"
-                shutil.rmtree(self._folder, ignore_errors=True)
+                self._read_and_remove(files if size <= MOST_READ else [])
                 return
-            for file, trace in read.items():
-                file.write_bytes(trace)
+            for file in files:
+                file.write_bytes(self._read(file.read_bytes()))
                 file.rename(file.with_name(FILE_NAME))
         except _faults() as error:
             self._reason = _said(error)
+
+    def _read_and_remove(self, files: Sequence[Path]) -> None:
+        """What is in files that are too large to keep, as far as it can be read."""
+        try:
+            for file in files:
+                self._read(file.read_bytes())
+        except Exception as error:  # noqa: BLE001  the trial is not to end for what would not be kept
+            self._reason = f"{self._reason}; it could not be read: {_said(error)}"
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _read(self, trace: bytes) -> bytes:
         """The trace without the machine's name, which no record holds; what else is in it is kept for the record.

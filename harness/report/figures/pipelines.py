@@ -54,4 +54,4 @@ def _plot(drawn: Sequence[tuple[FedModel, FedBy]]) -> Figure:
 
 
 def _rows(every: Sequence[tuple[FedModel, FedBy]]) -> list[ExportRow]:
-    return [pipeline_row(fed.summary, fed.cell, model, fed) for model, fed in every]
+    return [pipeline_row(fed.summary, model, fed) for model, fed in every]

@@ -9,6 +9,7 @@ from harness.report.figures.artists import Axes, Figure
 from harness.report.figures.layout import round_ticks, row_axes, whiskers, x_axis
 from harness.report.figures.pipelines import pipelines_figure
 from harness.report.figures.svg import MUTED, PAPER, SERIES, Picture, picture, style
+from harness.report.words.headline import as_known, names_fastest
 from harness.report.words.text import NOT_JUDGED, OWN_INTERVAL, shortened, significant
 from harness.spec.work import quantity_of
 from harness.visible import plural
@@ -26,7 +27,8 @@ def ranking_figure(summary: WorkloadSummary, name: str) -> Picture | None:
         return None
     left_out = len(summary.ranking) - len(ranking)
     cut = (
-        f" The {len(ranking)} fastest of {len(summary.ranking)} are drawn; the table and the CSV have all."
+        f" The {len(ranking)} {as_known(summary, 'fastest')} of {len(summary.ranking)} are drawn; the table and the "
+        "CSV have all."
         if left_out
         else ""
     )
@@ -50,7 +52,8 @@ def _best_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     told = "A filled dot may be as fast, a hollow one is slower. " if summary.judged else ""
     caption = f"{told}Limits on the right hold for all together." if _limited(chosen) else ""
     every = "Every ranked cell" if summary.unranked else "Every cell"
-    title = "The best of each strategy and the next fastest" if len(chosen) < len(summary.ranking) else every
+    best = as_known(summary, "The best of each strategy and the next fastest")
+    title = best if len(chosen) < len(summary.ranking) else every
     return picture(_plot(chosen), name, title, _describe(chosen), caption, _rows(chosen))
 
 
@@ -85,7 +88,8 @@ def _found(summary: WorkloadSummary) -> str:
     told = (
         f"; {plural(tied, 'cell')} may be as fast as the first" if tied else "; the first is the fastest beyond doubt"
     )
-    ends = f"From the fastest to the slowest of {plural(len(summary.ranking), 'cell')} it is a factor of {factor}"
+    most, least = ("fastest", "slowest") if names_fastest(summary) else ("highest", "lowest")
+    ends = f"From the {most} to the {least} of {plural(len(summary.ranking), 'cell')} it is a factor of {factor}"
     return f"{ends}{told}." if summary.judged else f"{ends}. {NOT_JUDGED}"
 
 
@@ -184,4 +188,4 @@ def _describe(ranking: Sequence[CellSummary]) -> str:
     ]
     tied = sum(cell.place is not None and bool(cell.place.with_best) for cell in ranking) - 1
     told = f"{plural(tied, 'other cell')} cannot be told apart from the first." if tied > 0 else ""
-    return f"Dot plot of {plural(len(ranking), 'cell')}, fastest first. {'; '.join(lines)}. {told}".strip()
+    return f"Dot plot of {plural(len(ranking), 'cell')}, the highest first. {'; '.join(lines)}. {told}".strip()

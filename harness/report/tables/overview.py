@@ -3,7 +3,7 @@
 from harness.analysis import RunSummary, WorkloadSummary
 from harness.report.tables.table import Head, Table
 from harness.report.words.headline import few_words, nothing_compared, throughput_words, without_strategy
-from harness.report.words.text import NOTHING, listed, plus_minus, significant
+from harness.report.words.text import NOTHING, listed, plus_minus, sentence, significant
 from harness.visible import plural, printable
 
 FEW = 3
@@ -21,7 +21,8 @@ def overview_table(summary: RunSummary) -> Table:
         Head("best that distributes", False),
     )
     few = dict.fromkeys(few_words(work) for work in works if nothing_compared(work))
-    told = f"With {listed(few)} the fastest is only the highest." if few else ""
+    reasons = [*([] if summary.judged else ["before the sweep's end"]), *(f"with {one}" for one in few)]
+    told = sentence(f"{listed(reasons)} the fastest is only the highest.") if works and reasons else ""
     return Table(f"{plural(len(works), 'answer')} at a glance", columns, tuple(map(_row, works)), told)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.analysis import CellSummary, RunSummary, WorkloadSummary, summarise
-from harness.analysis.pipelines import FedBy, FedModel, Stage, by_cell, fed_models, stages_of
+from harness.analysis.pipelines import FedBy, FedModel, Stage, by_cell, cuts_of, fed_models, stages_of
 from harness.errors import UsageError
 from harness.record.reading import Run
 from harness.report.export.rows import ExportRow, interval_row
@@ -55,30 +55,23 @@ def rows_of_pipelines(summary: RunSummary) -> list[ExportRow]:
 
 
 def _work_rows(work: WorkloadSummary) -> Iterator[ExportRow]:
-    fed, stages = by_cell(fed_models(work)), stages_of(work)
-    for whole in work.cells:
-        cell = whole.trials.cell
-        if isinstance(cell, PipelineCell) and cell.competes:
-            yield pipeline_row(whole, cell, *fed.get(whole.cell_id, (None, None)))
-            cut_off = (stage for stage in stages if stage.cut and stage.pipeline is whole)
-            yield from (pipeline_row(whole, cell, up_to=stage) for stage in cut_off)
+    fed = by_cell(fed_models(work))
+    for whole, cuts in cuts_of(work):
+        yield pipeline_row(whole, *fed.get(whole.cell_id, (None, None)))
+        yield from (pipeline_row(one, of=whole) for _, one in cuts)
 
 
 def pipeline_row(
-    whole: CellSummary,
-    cell: PipelineCell,
-    model: FedModel | None = None,
-    fed: FedBy | None = None,
-    up_to: Stage | None = None,
+    one: CellSummary, model: FedModel | None = None, fed: FedBy | None = None, of: CellSummary | None = None
 ) -> ExportRow:
-    """A pipeline beside the model that it feeds, where it was measured what that takes; or what is cut off of it."""
-    one = whole if up_to is None else up_to.summary
-    measured = one.measured
+    """A pipeline beside the model that it feeds, where it was measured what that takes; or what is cut off of one."""
+    cell, measured = one.trials.cell, one.measured
+    assert isinstance(cell, PipelineCell)
     return {
         "cell_id": one.cell_id,
-        "cell": whole.label,
-        "up_to": up_to and up_to.cut,
-        "feeds": name_of(cell.appetite),
+        "cell": (of or one).label,
+        "up_to": cell.cut or None,
+        "feeds": name_of(cell.appetite) if of is None else None,
         "status": one.trials.status,
         "unit": cell.work.quantity.unit,
         **interval_row("input_per_s", None if measured is None else measured.throughput),

@@ -42,6 +42,7 @@ from harness.report.words.text import (
     bounds_now,
     described,
     listed,
+    not_tried_again,
     plus_minus_now,
     ratio,
     shortened,
@@ -149,7 +150,7 @@ def unfinished_words(summary: RunSummary) -> str:
     stopped = summary.status == "interrupted"
     state, when = ("was interrupted", "") if stopped else ("has not finished", " once nothing measures it")
     recorded, never = summary.trials - summary.again, summary.not_run_again
-    unsupported = f"; {never:,} are of cells that are not supported here, which are not tried again" if never else ""
+    unsupported = f"; {not_tried_again(never)}" if never else ""
     ends = "runs the rest" if summary.planned > recorded + never else "ends it"
     return (
         f"The sweep {state}: {recorded:,} of {summary.planned:,} planned trials are recorded{unsupported}. It is not "

@@ -1,5 +1,7 @@
 """The headline of an answer: what to do, or that it is undecided, or that this run cannot tell."""
 
+import re
+
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.analysis.cells import marked
 from harness.analysis.likeness import not_like_with_like
@@ -57,8 +59,8 @@ def names_fastest(work: WorkloadSummary) -> bool:
 
 
 def as_known(work: WorkloadSummary, word: str) -> str:
-    """`fastest` or `best`, whichever is the `word`; `highest` where nothing says that any is."""
-    return word if names_fastest(work) else "highest"
+    """Words with `fastest` or `best`; with `highest` in its place where nothing says that any is."""
+    return word if names_fastest(work) else re.sub("fastest|best", "highest", word)
 
 
 def few_words(work: WorkloadSummary) -> str:

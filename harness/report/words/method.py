@@ -10,7 +10,7 @@ from harness.record.manifest import RunManifest
 from harness.record.trial import TrialRecord
 from harness.record.validation import ValidationRecord
 from harness.report.tables.validation import summary_words, turn_words
-from harness.report.words.text import IN_THESE_MINUTES, listed, percent, seconds, sentence, significant
+from harness.report.words.text import IN_THESE_MINUTES, listed, not_tried_again, percent, seconds, sentence, significant
 from harness.visible import plural
 
 
@@ -178,7 +178,7 @@ def recorded_words(summary: RunSummary) -> str:
     text += f", and {summary.again:,} run again" if summary.again else ""
     left = summary.planned - recorded - never
     why = [f"{left:,} did not run"] if left > 0 else []
-    why += [f"{never:,} are of cells that are not supported here, which are not tried again"] if never else []
+    why += [not_tried_again(never)] if never else []
     return f"{text}; {listed(why)}" if why else text
 
 

@@ -50,9 +50,10 @@ def over_the_better_base(summary: WorkloadSummary) -> str:
         return ""
     base, best, most = by_id[answer.base_id], by_id[answer.best_distributed_id], as_known(summary, "fastest")
     bases = sum(cell.trials.cell.is_base for cell in summary.ranking)
+    of_bases = f", the {most} of its {bases} base cases" if bases > 1 else ""
     return (
         f"The {most} distributed cell, {shortened(best.label)}, has {significant(answer.speed_up.value)} times the "
-        f"throughput of {described(base.trials)}{default_words(summary, base)}, the {most} of its {bases} base cases. "
+        f"throughput of {described(base.trials)}{default_words(summary, base)}{of_bases}. "
     )
 
 

@@ -239,6 +239,13 @@ def _in_common(lines: Collection[str]) -> int:
     return sum(1 for _ in takewhile(lambda count: count == 1, letters))
 
 
+def not_tried_again(trials: int) -> str:
+    """What so many planned trials are of that nothing will run."""
+    one = trials == 1
+    cells = "is of a cell that is" if one else "are of cells that are"
+    return f"{trials:,} {cells} not supported here, which {'is' if one else 'are'} not tried again"
+
+
 def sentence(text: str) -> str:
     """The text with a capital at its beginning; `data_parallel` and `package.module:function` are names and stay."""
     first = text.split(" ", 1)[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import UsageError, nearest
 from harness.run.request import asked_matrix
+from harness.spec.collective import COLLECTIVE
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import ENVIRONMENT, text_of, value_from
@@ -99,8 +100,9 @@ def _only(sweep: Sweep, cells: Sequence[Cell]) -> Cell:
     """The one of `cells` that is meant: where a cut is asked for, the one that is cut and not the whole beside it."""
     meant = [cell for cell in cells if cell.get("cut")] if sweep.asked("cut") else cells
     if len(meant) != 1:
-        labels = ", ".join(cell.label for cell in meant)
-        raise UsageError(f"that is {len(meant)} cells ({labels}), expected one")
+        labels = ", ".join(cell.label for cell in meant) or "what is cut off was left out"
+        instead = "; leave out size or model" if sweep.work == COLLECTIVE else ""
+        raise UsageError(f"that is {len(meant)} cells ({labels}), expected one{instead}")
     return meant[0]
 
 

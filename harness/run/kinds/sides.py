@@ -272,7 +272,8 @@ def side_zygotes(
             if repository is not None and side.commit is not None:
                 trees[side.name] = stack.enter_context(repository.tree(side.commit))
             python = pythons[side.name]
-            key = (side.engine, python, side.name in trees and side.name, *sorted(side.environment.items()))
+            named = (side.python is not None, side.name in trees and side.name)
+            key = (side.engine, python, *named, *sorted(side.environment.items()))
             if key not in zygotes:
                 zygotes[key] = stack.enter_context(contextlib.closing(_zygote(side, python, repository, trees)))
                 zygotes[key].launch()

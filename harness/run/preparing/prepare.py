@@ -24,7 +24,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import NEEDS, AskedFiles, FilesListener
 from harness.run.preparing.plan import PLAN, TRIED_IN, PreparePlan, as_read, check_target, one_spelling, plan_for
 from harness.run.preparing.processes import Writers
-from harness.run.process.scratch import Scratch
+from harness.run.process.scratch import scratch_folder
 from harness.spec.axes import PLACES, SO_MANY_PHOTOGRAPHS
 from harness.spec.inputs import FILES
 from harness.trial.engines import catalogue_of
@@ -45,7 +45,7 @@ def prepare(asked: AskedFiles, listener: FilesListener) -> tuple[Features, bool]
 def writers(asked: AskedFiles, interrupts: Interrupts) -> Iterator[Writers]:
     """Processes for what is asked, and none of them afterwards."""
     with (
-        contextlib.closing(_scratch()) as scratch,
+        contextlib.closing(scratch_folder()) as scratch,
         contextlib.closing(Writers(asked, scratch.path, interrupts)) as work,
     ):
         yield work
@@ -118,13 +118,6 @@ def checked(asked: AskedFiles) -> AskedFiles:
             "line breaks"
         )
     return replace(asked, source=one_spelling(asked.source))
-
-
-def _scratch() -> Scratch:
-    try:
-        return Scratch()
-    except OSError as error:
-        raise HarnessError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from harness.protocol.engine import Environment, Software, SourceBuild
 from harness.run.interrupts import Interrupts
 from harness.run.process.engines import SEAL, digest_of, environments, folder_of, python_of
 from harness.run.process.interpreters import Interpreter, examine
-from harness.run.process.scratch import Scratch
+from harness.run.process.scratch import scratch_folder
 from harness.run.process.zygote import SLICE_S
 
 UNFINISHED = ".new"
@@ -66,7 +66,7 @@ def _fill(folder: Path, environment: Environment) -> None:
     """The seal comes last: without it nobody takes the folder for an environment."""
     if environment.built:
         _must_have(environment.built)
-    with contextlib.closing(Scratch()) as scratch:  # what a process leaves that is ended, too
+    with contextlib.closing(scratch_folder()) as scratch:  # what a process leaves that is ended, too
         variables = {**os.environ, "TMPDIR": str(scratch.path)}
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], "cannot make an environment", variables)
         pip = [str(python_of(folder)), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]

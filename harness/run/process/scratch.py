@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from harness.environment.files import text
+from harness.errors import HarnessError
 
 SCRATCH_NAME = re.compile(r"harness-\d+-\w+")
 """What the folders are called: the number is the process that made it, for a person who wonders."""
@@ -51,6 +52,14 @@ class Scratch:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def scratch_folder() -> Scratch:
+    """A new one. HarnessError that names TMPDIR where none can be made."""
+    try:
+        return Scratch()
+    except OSError as error:
+        raise HarnessError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
 
 
 def _own_hosts() -> list[str]:

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.engines._on_jax.devices import set_up
-from harness.errors import Unsupported
-from harness.protocol.messages import Request
 from harness.record.trial import TrialRecord
 from harness.spec import Sweep, expand
 from harness.trial.engines import catalogue_of
@@ -123,10 +120,12 @@ def test_where_jax_was_told_of_no_gpu_the_reason_names_the_variable(
 
 
 def test_threads_of_the_processor_are_refused_on_cards_where_jax_would_not_heed_them() -> None:
-    asked = Sweep(engine=["jax"], device=["gpu"], strategy=["none"], replicas=[1], intra_op_threads=[2])
-    (cell,) = expand(asked, catalogue_of("jax")).cells
-    with pytest.raises(Unsupported, match=r"^intra_op_threads: "):
-        set_up(Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=2, inter_op_threads=0))
+    asked = Sweep(engine=["jax"], device=["virtual-cpu", "gpu"], strategy=["none"], replicas=[1], intra_op_threads=[2])
+    planned = expand(asked, catalogue_of("jax"))
+    assert {cell.shape.device for cell in planned.cells} == {"virtual-cpu"}
+    (left_out,) = planned.left_out
+    assert left_out.combination == "gpu, intra_op_threads 2"
+    assert left_out.reason.endswith(": leave intra_op_threads out")
 
 
 @pytest.mark.slow

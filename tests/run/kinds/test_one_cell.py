@@ -68,7 +68,8 @@ def test_environment_variables_are_told_from_keys() -> None:
         (
             {"work": "collective", "replicas": [2], "size": [4096]},
             ["model=mnist_cnn"],
-            "side a: that is 2 cells (all_reduce 4 KiB mirrored ×2, all_reduce gradients of mnist_cnn mirrored ×2), ",
+            "side a: that is 2 cells (all_reduce 4 KiB mirrored ×2, all_reduce gradients of mnist_cnn mirrored ×2), "
+            "expected one; leave out size or model",
         ),
         (MIRRORED, ["num_packs=2"], "side a: mirrored with auto, num_packs=2: auto takes no num_packs"),
         ({}, ["trials=9"], "--a: trials: both sides have one trial a block; for the most blocks give --max-blocks"),
