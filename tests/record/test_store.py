@@ -288,6 +288,9 @@ def test_a_run_is_made_and_gone_on_with_where_a_file_system_has_no_locks_and_tha
         store.append(trial(0))
     with RunStore.open_for_resume(store.path) as resumed:
         resumed.append(trial(1))
+        assert is_locked(store.path), "this process lives"
+        (store.path / ".lock").write_text(f"{2**30}\n")
+        assert not is_locked(store.path), "one that was killed does not"
     assert len(load_run(store.path).trials) == 2
     assert not (store.path / ".lock").exists()
     said = "has no locks: see to it that no other process writes there meanwhile"

@@ -27,7 +27,7 @@ from tests.synthetic import make_cell, make_run
 JUDGING = re.compile(
     r"Distribute:|istributing pays|ot distribute|Undecided|undecided|cannot be told apart|beyond doubt|may be as fast"
     r"|slower \(95|Fastest:|the fastest has|knee is at|still rises|simplest|would separate"
-    r"|[Tt]he fastest (cell|dis|with)"
+    r"|[Tt]he fastest (cell|dis|with|to the slowest)|next fastest|\d fastest of"
 )
 OPEN = ["interrupted", "running"]
 CELLS = [

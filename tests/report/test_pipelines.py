@@ -11,7 +11,7 @@ from harness.analysis import RunSummary, summarise
 from harness.analysis.pipelines import fed_models, stages_of
 from harness.errors import UsageError
 from harness.record import Run
-from harness.record.trial import Executed
+from harness.record.trial import Executed, TrialRecord
 from harness.report.export import exporters
 from harness.report.figures import pipelines_figure
 from harness.report.kinds import presentation_of
@@ -203,7 +203,7 @@ def test_for_other_tools_a_row_has_what_the_figure_says_and_one_a_stage_what_is_
     assert [(row["cell"], row["up_to"], row["cell_id"]) for row in of_stages] == [
         (name, "decode", DECODED.cell_id) for name in ("input b64", "input b64 cache none")
     ]
-    assert {row["input_over_model"] for row in of_stages} == {None}
+    assert {row[name] for row in of_stages for name in ("input_over_model", "feeds")} == {None}
     assert all(600 * 0.9 < row["input_per_s"] < 600 * 1.1 for row in of_stages)
 
 
@@ -224,6 +224,15 @@ def test_an_input_beside_which_no_model_was_measured_has_a_row_of_its_own(run: R
     found = [row for row in pipeline_rows(others) if row["up_to"] is None]
     assert [row["model_takes_per_s"] for row in found] == [None] * 3
     assert None not in [row["input_per_s"] for row in found]
+
+
+def test_what_is_cut_off_and_ended_badly_has_a_row_that_says_how(run: Run) -> None:
+    def failed(trial: TrialRecord) -> TrialRecord:
+        ended = {"status": "crashed", "reason": "it fell", "windows": [], "step_time_s": None}
+        return trial.model_copy(update=ended) if trial.cell == DECODED else trial
+
+    of_stages = [row for row in pipeline_rows(replace(run, trials=[*map(failed, run.trials)])) if row["up_to"]]
+    assert {(row["up_to"], row["status"], row["input_per_s"]) for row in of_stages} == {("decode", "crashed", None)}
 
 
 def test_a_run_without_pipelines_has_no_such_rows(tmp_path: Path) -> None:

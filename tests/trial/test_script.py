@@ -172,6 +172,21 @@ def test_a_script_that_marks_parts_of_its_step_is_refused_where_each_would_count
     assert str(refused.value) == f"step: two functions are marked, {both}; mark the one that makes a whole step"
 
 
+def test_a_step_that_is_made_and_marked_anew_is_refused_with_where_to_mark_it(tmp_path: Path) -> None:
+    text = """
+    import harness
+
+    for _ in range(3):
+        def train_step():
+            return 1.0
+
+        harness.mark_step(train_step)()
+    """
+    step = Script(written(tmp_path, text))
+    with pytest.raises(UsageError, match=r"^step: 'train_step' is marked anew, as another function; mark it once, "):
+        step()
+
+
 def test_a_function_that_is_marked_anew_at_each_call_is_one_function(tmp_path: Path) -> None:
     text = """
     import harness
