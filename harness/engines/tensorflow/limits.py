@@ -161,7 +161,7 @@ def _product(device: str, number: str, size: int) -> Kernel:
         with tf.device(device):
             return tf.matmul(left, right)
 
-    arithmetic = float32_on(device) if number == "float32" and "GPU" in device else ""
+    arithmetic = float32_on([device]) if number == "float32" and "GPU" in device else ""
     return Kernel("products", number, size, 2.0 * size**3, call, _finish(device), arithmetic=arithmetic)
 
 

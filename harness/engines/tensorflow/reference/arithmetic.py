@@ -1,6 +1,7 @@
 """What a model is computed in, which says how closely two runs of it can be expected to agree."""
 
 import os
+from collections.abc import Sequence
 
 from harness.engines.tensorflow.server_state import StatelessModel
 from harness.engines.tensorflow.training import Training
@@ -14,10 +15,10 @@ OF_LAYERS = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 def arithmetic_of(training: Training) -> str:
     """The precision, or what float32 is computed in."""
     cell = training.cell
-    return cell.precision if cell.precision != "float32" else float32_on(training.devices.names[0], xla=cell.xla)
+    return cell.precision if cell.precision != "float32" else float32_on(training.devices.names, xla=cell.xla)
 
 
-def float32_on(device: str, *, xla: bool = False) -> str:
+def float32_on(devices: Sequence[str], *, xla: bool = False) -> str:
     """`tf32` where a GPU computes float32 in fewer bits, as TensorFlow lets it by itself; else `float32`.
 
     NVIDIA_TF32_OVERRIDE=0 forbids that to NVIDIA's libraries, whatever TensorFlow says, and not to kernels of XLA's.
@@ -25,7 +26,8 @@ def float32_on(device: str, *, xla: bool = False) -> str:
     import tensorflow as tf
 
     forbidden = os.environ.get("NVIDIA_TF32_OVERRIDE") == "0" and not xla
-    if "GPU" not in device or forbidden or not tf.config.experimental.tensor_float_32_execution_enabled():
+    on_gpus = any("GPU" in device for device in devices)
+    if not on_gpus or forbidden or not tf.config.experimental.tensor_float_32_execution_enabled():
         return "float32"
     gpus = tf.config.list_physical_devices("GPU")
     able = [tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) for gpu in gpus]
