@@ -63,6 +63,17 @@ def lock_within(descriptor: int, limit_s: float, waits: Callable[[], None] | Non
     return True
 
 
+def lives(pid: str) -> bool:
+    """Whether this host has a process of that number, whoever's; ValueError for what is none."""
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def hold_folder(folder: Path, limit_s: float) -> Iterator[bool]:
     """Hold a folder against other processes: False where another has held it for so long. On a file system without

@@ -17,12 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from harness.errors import StorageError
-from harness.files import NO_LOCKS, descriptor_of, no_folder, read_whole
+from harness.files import NO_LOCKS, descriptor_of, lives, no_folder, read_whole
 from harness.visible import one_line
 
 LOCK_NAME = ".lock"
@@ -356,14 +355,10 @@ def is_locked(folder: Path) -> bool:
     except BlockingIOError:
         return True
     except OSError as error:  # a file system without locks: who said that it writes there, as far as this host knows
-        return error.errno in NO_LOCKS and _lives(owner(folder))
+        return error.errno in NO_LOCKS and (pid := owner(folder)).isdecimal() and lives(pid)
     finally:
         os.close(descriptor)
     return False
-
-
-def _lives(pid: str) -> bool:
-    return pid.isdecimal() and psutil.pid_exists(int(pid))
 
 
 def owner(folder: Path) -> str:

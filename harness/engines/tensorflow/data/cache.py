@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.data.base import length_of
 from harness.errors import UsageError
+from harness.files import lives
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -44,10 +45,8 @@ def cached(
 def _file_in(folder: str) -> str:
     """A name of this process's own. Each file is as large as the data: those of processes that are gone are deleted."""
     for left in Path(folder).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, OverflowError, ValueError):
-            try:
-                os.kill(int(left.name.split("-")[1].split(".")[0]), 0)
-            except ProcessLookupError:
+        with contextlib.suppress(OSError, ValueError):
+            if not lives(left.name.split("-")[1].split(".")[0]):
                 left.unlink()
     own = f"{PREFIX}{os.getpid()}"
     return str(Path(folder) / f"{own}-{len(list(Path(folder).glob(f'{own}-*.index')))}")
