@@ -15,6 +15,7 @@ from harness.record.explain import (
     NO_INPUT,
     NO_REDUCTION,
     NO_UPDATE,
+    ONLY_INPUT,
     WHOLE,
     ExplainPlan,
     FamilyRecord,
@@ -22,9 +23,10 @@ from harness.record.explain import (
 from harness.record.manifest import PlanRecord
 from harness.record.trial import TraceRecord
 from harness.run.kinds import explain as explain_kind
-from harness.run.kinds.explain import ExplainRun, alone_of
+from harness.run.kinds.explain import ExplainRun, alone_of, pipeline_of
 from harness.spec.cell import TrainingCell, trained
 from tests.comparisons import MIRRORED, as_run, scaled
+from tests.run.fakes import FEEDS_WELL
 from tests.synthetic import computing, make_run
 
 RATIOS = {
@@ -79,15 +81,18 @@ def explain_run(
     `traced` how many seconds of a step each part has in a profile of the first trial; `computes` how many each worker
     computes alone."""
     manifest, [template] = make_run([MIRRORED], blocks=1, faults=False)
-    cell, alone = trained(MIRRORED), alone_of(trained(MIRRORED))
+    cell, alone, pipeline = trained(MIRRORED), alone_of(trained(MIRRORED)), pipeline_of(trained(MIRRORED), "tensorflow")
+    assert pipeline is not None
     names, trials = list(ratios), []
     for block in range(len(noise)):
         for number, name in enumerate(names):
             wobble = 0.0 if name == "whole" else noise[(block + number) % len(noise)]
             record = scaled(template, (1 + 0.3 * block) * (ratios[name] + wobble))
-            of = alone if name == ALONE else cell
+            of = {ALONE: alone, ONLY_INPUT: pipeline}.get(name, cell)
             place = {"block": block, "group": f"b{block}", "side": name, "order": number}
             record = record.model_copy(update={"cell": of, "cell_id": of.cell_id, **place})
+            if name == ONLY_INPUT:
+                record = record.model_copy(update={"checks": FEEDS_WELL.checks})
             if (reason := (crashed or {}).get(name)) and (crashes is None or block in crashes):
                 gone = ("windows", "step_time_s", "throughput_examples_per_s", "cpu_seconds_per_example")
                 record = record.model_copy(
@@ -100,12 +105,13 @@ def explain_run(
                 profile = TraceRecord(path="traces/one", steps=5, bytes=1, parts=dict(traced) or None)
                 record = record.model_copy(update={"trace": profile})
             trials.append(computing(record, *computes) if computes else record)
-    family = FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone.cell_id, at_once=at_once)
+    ids = {"cell_id": cell.cell_id, "alone": alone.cell_id, "pipeline": pipeline.cell_id}
+    family = FamilyRecord(**ids, arms=names, at_once=at_once)
     return as_run(
         manifest,
         trials,
         "explain-run",
-        cells=[cell, alone],
+        cells=[cell, alone, pipeline],
         plans=[PlanRecord.sealed(1, 1, [[names]] * len(noise))],
         explain=ExplainPlan(families=[family], blocks=max(2, len(noise))),
     )

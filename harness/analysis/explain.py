@@ -13,10 +13,20 @@ from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean,
 from harness.analysis.estimates.verdict import fewest_after
 from harness.analysis.paging import Paging, paging_of
 from harness.analysis.parts import IN_TRACE, WITHIN, PartName, PartWeights, left_by, part_weights
+from harness.analysis.pipelines import InputLimit, limit_of
 from harness.analysis.summary import JUDGED
 from harness.analysis.workers import WorkerTimes, step_times
 from harness.environment import Fact
-from harness.record.explain import IN_ONE_CALL, NO_PULL, STEPS_A_CALL, WHOLE, ExplainPlan, FamilyRecord
+from harness.record.explain import (
+    IN_ONE_CALL,
+    NO_INPUT,
+    NO_PULL,
+    ONLY_INPUT,
+    STEPS_A_CALL,
+    WHOLE,
+    ExplainPlan,
+    FamilyRecord,
+)
 from harness.record.reading import Run
 from harness.record.trial import TraceRecord, TrialRecord, is_given_up
 from harness.spec.work import Cell
@@ -130,6 +140,9 @@ class Explanation:
     """Bytes of each sum in it; empty as there."""
     own_training: tuple[str, ...] = ()
     """What of its training the model brings (`Executed`); empty as there."""
+    headroom: Interval | None = None
+    """What its input pipeline gives by itself ÷ what the step takes on batches that lie on the devices; None where that
+    was not measured."""
     paging: Paging | None = None
     """What page faults take of the whole step; None where they were not counted."""
     judged: bool = True
@@ -140,13 +153,20 @@ class Explanation:
         return next(share for share in (*self.parts, *self.within) if share.name == name)
 
     @property
+    def input_limit(self) -> InputLimit | None:
+        """Whether the pipeline is the step's limit `now`, or `later`; None where nobody knows what it gives."""
+        return None if self.headroom is None else limit_of(self.headroom, self.judged)
+
+    @property
     def bound_by(self) -> str:
         """`input`, `communication`, `update`, `dispatch`, `contention` or `compute`; `mixed`, `undecided`, or
         `not_judged` of a run that has not finished. What is not known may bind the step, too, so nothing but a part
-        that surely counts stands against it."""
+        that surely counts stands against it. Where the pipeline is the limit, no other part can be won."""
         if not self.judged:
             return "not_judged"
         overheads = self.overheads
+        if self.input_limit == "now" and any(share.name == "input" for share in overheads):
+            return "input"
         if not overheads or any(share.low is None for share in overheads):
             return "undecided"
         binding = [share for share in overheads if share.counts]
@@ -299,6 +319,7 @@ def _explained(
         operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),
         own_training=next((tuple(trial.executed.own_training) for trial in whole if trial.executed.own_training), ()),
         pack_bytes=next((tuple(trial.executed.pack_bytes) for trial in whole if trial.executed.pack_bytes), ()),
+        headroom=_headroom(ratios.values()),
         paging=paging_of((trial for trial in whole if trial.measured), facts),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
@@ -362,6 +383,12 @@ def _values(weights: PartWeights, ratios: Iterable[Mapping[str, float]]) -> list
     """What they add up to, of each block that has all of their arms."""
     having = (ratio for ratio in ratios if weights.keys() <= ratio.keys())
     return [math.fsum(weight * ratio[arm] for arm, weight in weights.items()) for ratio in having]
+
+
+def _headroom(ratios: Iterable[Mapping[str, float]]) -> Interval | None:
+    """Of the blocks that have both arms, their geometric mean and Student's t of the logarithms."""
+    logs = [math.log(of[NO_INPUT] / of[ONLY_INPUT]) for of in ratios if {NO_INPUT, ONLY_INPUT} <= of.keys()]
+    return log_mean(logs, "t").interval() if logs else None
 
 
 def _share(name: PartName, values: Sequence[float]) -> StepPart:

@@ -72,12 +72,14 @@ def levers_of(found: Sequence[Explanation], catalogue_for: Callable[[TrainingCel
 
 def useless_keys(found: Explanation) -> Set[str]:
     """Keys of levers of which its arms have shown that it has nothing to win, or that what its model brings takes no
-    heed of; and where its examples come from a cache, or nobody knows whether they do, those of what is before that."""
+    heed of; and where its examples come from a cache, or nobody knows whether they do, those of what is before that.
+    Batches ahead make no pipeline faster that cannot keep up."""
     called = {"steps_per_execution"} if found.calls_are_free else set()
     cached = set() if _decodes_anew(found) else {"cache", *BEFORE_CACHE}
     kept = {"optimizer"} & {*found.own_training}
     one_step = {"xla"} if trained(found.cell).loop != "fit" and {*found.own_training} - kept else set()
-    return {*called, *cached, *kept, *one_step}
+    ahead = {"prefetch", "device_prefetch"} if found.input_limit == "now" else set()
+    return {*called, *cached, *kept, *one_step, *ahead}
 
 
 def _decodes_anew(found: Explanation) -> bool:

@@ -118,10 +118,13 @@ def _fed_by(one: CellSummary, model: AppetiteCell, taken: Measured, judged: bool
     headroom = compare(one.measured.sample, taken.sample).interval()
     each = one.measured.cpu_seconds_each
     processors = None if each is None else each * taken.throughput.value
-    return FedBy(cell, one, one.measured.throughput, headroom, processors, _limit(headroom) if judged else "not_judged")
+    return FedBy(cell, one, one.measured.throughput, headroom, processors, limit_of(headroom, judged))
 
 
-def _limit(headroom: Interval) -> InputLimit:
+def limit_of(headroom: Interval, judged: bool) -> InputLimit:
+    """Whether an input is the limit, by its rate ÷ what the model takes."""
+    if not judged:
+        return "not_judged"
     if headroom.low is None or headroom.high is None:
         return "cannot_know"
     if headroom.low > 1:

@@ -22,6 +22,7 @@ IN_ONE_CALL = "in_one_call"
 NO_PULL = "no_pull"
 NO_PUSH = "no_push"
 ALONE = "alone"
+ONLY_INPUT = "only_input"
 STEPS_A_CALL = 10
 """Of `IN_ONE_CALL`, as many as there are where a window has fewer."""
 INSTRUMENTS: Mapping[str, str] = {
@@ -45,6 +46,7 @@ ARMS: Mapping[str, str] = {
     WHOLE: "the step as it is",
     **INSTRUMENTS,
     ALONE: "gradients of one replica, with no other beside it",
+    ONLY_INPUT: "batches are drawn from the input pipeline, and no step is made",
 }
 """What takes turns with the whole step."""
 
@@ -57,12 +59,14 @@ class FamilyRecord(RecordModel):
     """Names of ARMS, the whole step first."""
     alone: str | None = None
     """The cell of one replica by itself; None where there is no other replica."""
+    pipeline: str | None = None
+    """The cell of its input pipeline by itself; None where it has none, or each of several workers has its own."""
     at_once: Annotated[int, Field(ge=1, le=MOST)] = 1
     """Updates that are made at the same time, by workers that do not wait for each other."""
 
     def cell_of(self, arm: str) -> str:
-        """The id of the cell that an arm trains."""
-        return self.alone if arm == ALONE and self.alone is not None else self.cell_id
+        """The id of the cell that an arm measures."""
+        return {ALONE: self.alone, ONLY_INPUT: self.pipeline}.get(arm) or self.cell_id
 
 
 class TryRecord(RecordModel):

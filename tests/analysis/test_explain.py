@@ -198,6 +198,47 @@ def test_a_step_of_which_no_other_part_takes_a_tenth_is_bound_by_its_computation
     assert found.bound_by == "compute"
 
 
+def test_input_is_the_limit_where_its_pipeline_gives_less_than_the_step_takes_however_little_it_costs() -> None:
+    slow = RATIOS | {"no_input": 0.96, "only_input": 1.0}
+    [found] = explanations_of(explain_run(slow))
+    assert found.headroom is not None
+    assert found.headroom.value == pytest.approx(0.96, abs=0.002)
+    assert (found.input_limit, found.bound_by) == ("now", "input"), "communication is 30 % of a step that would wait"
+    assert [share.name for share in found.all_binding] == ["input"]
+
+
+def test_a_pipeline_that_keeps_up_binds_a_step_by_what_it_costs_alone() -> None:
+    [spare] = explanations_of(explain_run(RATIOS | {"only_input": 0.6}))
+    assert spare.headroom is not None
+    assert spare.headroom.value == pytest.approx(1.5, rel=0.01)
+    assert (spare.input_limit, spare.bound_by) == ("later", "communication")
+    waits = COMPUTES | {"no_input": 0.8, "forward_backward": 0.8, "alone": 0.78, "only_input": 0.6}
+    [bursts] = explanations_of(explain_run(waits))
+    assert (bursts.input_limit, bursts.bound_by) == ("later", "input")
+
+
+@pytest.mark.parametrize(
+    ("run", "limit"),
+    [
+        (explain_run(RATIOS | {"only_input": 0.9}), "undecided"),
+        (explain_run(RATIOS | {"only_input": 2.0}, noise=[0.0]), "cannot_know"),
+        (explain_run(), None),
+        (explain_run(RATIOS | {"only_input": 2.0}, crashed={"only_input": "no file"}), None),
+        (explain_run({name: RATIOS[name] for name in RATIOS if name != "no_input"} | {"only_input": 2.0}), None),
+    ],
+)
+def test_what_is_not_known_of_a_pipeline_limits_nothing(run: Run, limit: str | None) -> None:
+    [found] = explanations_of(run)
+    assert found.input_limit == limit
+    assert found.bound_by != "input"
+
+
+def test_before_its_end_a_run_says_of_no_pipeline_that_it_is_the_limit() -> None:
+    [found] = explanations_of(explain_run(RATIOS | {"only_input": 2.0}))
+    so_far = replace(found, judged=False)
+    assert (so_far.input_limit, so_far.bound_by) == ("not_judged", "not_judged")
+
+
 def test_where_noise_could_hide_a_tenth_of_the_step_nothing_is_decided() -> None:
     [found] = explanations_of(explain_run(COMPUTES | {"empty": 0.13}, noise=[0.1, -0.1, 0.12, -0.12, 0.0]))
     assert found.bound_by == "undecided"

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from harness.analysis.explain import Explanation, explanations_of
-from tests.explained import explain_run
+from tests.explained import RATIOS, explain_run
 from tests.goals import load
 
 crossing = load("crossing")
+SIDES = [(0.45, "later", "communication", False), (1.2, "now", "input", True)]
+"""What batches by themselves take of the step, and what is said of that."""
 
 
 @pytest.fixture
@@ -25,16 +27,22 @@ def test_a_step_without_parts_decides_nothing(explained: list[Explanation]) -> N
     [one] = explanations_of(explain_run())
     explained[:] = [replace(one, parts=(), within=())]
     [(_, answer)] = crossing.by_explain([100], 2, Path())
-    assert answer == crossing.Answer("not known", "undecided", None)
+    assert answer == crossing.Answer("not known, not known", "not known; bound by undecided", None)
 
 
 def test_a_step_of_one_block_has_no_interval(explained: list[Explanation]) -> None:
-    explained[:] = explanations_of(explain_run(noise=[0.0]))
+    explained[:] = explanations_of(explain_run(RATIOS | {"only_input": 0.5}, noise=[0.0]))
     [(_, answer)] = crossing.by_explain([100], 2, Path())
-    assert answer == crossing.Answer("10.0% [not known]", "undecided", None)
+    told = "1.80 [not known], 10.0% [not known]"
+    assert answer == crossing.Answer(told, "cannot_know; bound by undecided", None)
 
 
-def test_a_step_that_something_else_binds_is_not_bound_by_its_input(explained: list[Explanation]) -> None:
-    explained[:] = explanations_of(explain_run(noise=[0.0] * 3))
+@pytest.mark.parametrize(("takes", "limit", "bound_by", "now"), SIDES)
+def test_the_limit_is_named_by_the_rate_of_the_pipeline(
+    explained: list[Explanation], takes: float, limit: str, bound_by: str, now: bool
+) -> None:
+    explained[:] = explanations_of(explain_run(RATIOS | {"only_input": takes}, noise=[0.0] * 3))
     [(_, answer)] = crossing.by_explain([100], 2, Path())
-    assert answer == crossing.Answer("10.0% [10.0%, 10.0%]", "communication", False)
+    assert answer.said == f"{limit}; bound by {bound_by}"
+    assert answer.measured.endswith(", 10.0% [10.0%, 10.0%]")
+    assert answer.now == now

@@ -107,6 +107,30 @@ def test_a_trace_that_was_asked_for_and_is_not_there_has_its_reason_everywhere(t
         assert cell["trace"] == {"path": None, "reason": failed.reason}
 
 
+def test_a_pipeline_that_cannot_keep_up_is_said_to_be_the_limit_before_anything_else_can_be_won() -> None:
+    answer, beside = explain_lines(explanations_of(explain_run(RATIOS | {"only_input": 1.2})))
+    assert "is input-bound: 10.0 % [" in answer
+    assert "until its pipeline is faster nothing else can be won" in answer
+    assert "--prefetch" not in answer, "batches ahead make no pipeline faster"
+    assert "input is the limit now, at 0.75" in beside
+
+
+def test_a_pipeline_that_keeps_up_is_told_with_the_rate_at_which_it_would_not() -> None:
+    answer, beside = explain_lines(explanations_of(explain_run(RATIOS | {"only_input": 0.45})))
+    assert "communication-bound" in answer
+    assert "input is the limit at 2.0" in beside
+    assert beside.endswith("the current rate")
+
+
+def test_a_step_that_waits_though_its_pipeline_keeps_up_is_told_by_what() -> None:
+    waits = QUIET | {"no_input": 0.8, "forward_backward": 0.8, "forward": 0.3, "empty": 0.02, "alone": 0.78}
+    answer, beside = explain_lines(explanations_of(explain_run(waits | {"only_input": 0.4})))
+    assert "is input-bound: 20.0 % [" in answer
+    assert "nothing else" not in answer
+    assert "--prefetch" in answer
+    assert beside.endswith("cores that it takes from the step, or batches that come in bursts")
+
+
 def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:
     text = said(QUIET | {"forward": 0.3, "empty": 0.02, "alone": 0.98})
     assert "is compute-bound" in text

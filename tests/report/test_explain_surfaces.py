@@ -110,6 +110,18 @@ def test_json_and_csv_have_what_the_sentence_says(tmp_path: Path) -> None:
     assert cell["advice"] is None
 
 
+def test_json_and_csv_have_how_near_the_limit_the_input_is(tmp_path: Path) -> None:
+    run = explain_run(RATIOS | {"only_input": 1.2})
+    [cell] = json.loads(presentation_of(run.manifest).as_json(run, tmp_path))["cells"]
+    assert (cell["input_limit"], cell["bound_by"]) == ("now", "input")
+    assert cell["headroom"]["low"] < cell["headroom"]["value"] < cell["headroom"]["high"] < 1
+    for row in part_rows(explanations_of(run)):
+        assert row["input_is_the_limit"] == "yes"
+        assert [row[f"input_over_model{end}"] for end in ("", "_low", "_high")] == list(cell["headroom"].values())
+    [of_several] = json.loads(presentation_of(run.manifest).as_json(explain_run(), tmp_path))["cells"]
+    assert (of_several["input_limit"], of_several["headroom"]) == (None, None)
+
+
 def test_it_is_exported_trial_by_trial_and_window_by_window_each_with_the_instrument_that_it_is_of() -> None:
     run = explain_run()
     kind = presentation_of(run.manifest)

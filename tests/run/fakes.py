@@ -25,6 +25,7 @@ from harness.run.progress import Progress, Quiet
 from harness.run.runner import carry_out
 from harness.spec import Cell, Sweep
 from harness.spec.axes import ENGINE
+from harness.spec.pipeline import PipelineCell
 from tests.record.examples import manifest
 
 PROVED = Checks(
@@ -39,6 +40,8 @@ PROVED = Checks(
     loss=True,
 )
 WELL = Outcome(status="ok", checks=PROVED, final_loss=0.5)
+FEEDS_WELL = Outcome(status="ok", checks=Checks(gate="pipeline", batches=True, examples=True, order=True, late=True))
+"""What becomes of `WELL` where the work is an input pipeline."""
 SET_UP: tuple[PhaseName, ...] = ("build", "check", "first_step", "check", "warmup")
 
 
@@ -121,7 +124,8 @@ class Actor:
                 self._act()
             elif self.play.happens is not None:
                 self.play.happens(self)
-            self.channel.send(Report(outcome=self.play.outcome))
+            feeds = self.play.outcome is WELL and isinstance(self.request.cell, PipelineCell)
+            self.channel.send(Report(outcome=FEEDS_WELL if feeds else self.play.outcome))
             self.zygote.statuses[self.channel] = 0
         except (Gone, OSError, EOFError):
             pass

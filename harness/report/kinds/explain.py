@@ -144,6 +144,8 @@ def _as_json(found: "Explanation") -> dict[str, Any]:
         "of_blocks": found.of_blocks,
         "step_time_s": found.step_time_s,
         "bound_by": found.bound_by,
+        "input_limit": found.input_limit,
+        "headroom": found.headroom and _as_ends(found.headroom),
         "advice": advised(found),
         "trials_needed": trials_needed(found),
         "parts": [{**asdict(share), "most_gain": found.gain_without(share)} for share in (*found.parts, *found.within)],

@@ -195,6 +195,12 @@ _OWN = f"95 % interval {IN_THESE_MINUTES}"
 """Of a throughput by itself; a ratio of trials that took turns does not feel what the machine does later."""
 
 
+_INPUT_OVER_MODEL = (
+    *_interval("input_over_model", "×", "what the input gives ÷ what the model takes; below 1 input is the limit"),
+    Column("input_is_the_limit", "category", "", "yes, no or undecided; empty before the run is finished"),
+)
+
+
 def _scaling(name: str, base: str) -> tuple[Column, ...]:
     speed_up, efficiency, resources = f"{name}.speed_up", f"{name}.efficiency", f"{name}.resource_efficiency"
     return (
@@ -315,6 +321,7 @@ PART_COLUMNS: tuple[Column, ...] = (
     Column("lacks", "text", "", "of a part that could not be told, which has no share: the arms that gave nothing"),
     Column("advice", "text", "", "of a part that binds the step: what to try"),
     Column("trials_needed", "count", "", "of an undecided step: about how many trials would tell"),
+    *_INPUT_OVER_MODEL,
 )
 """One row a part of a step: `harness.load_parts`."""
 
@@ -348,8 +355,7 @@ PIPELINE_COLUMNS: tuple[Column, ...] = (
     *_interval("input_per_s", "1/s", "what it gives by itself", which=_OWN),
     Column("cpu_seconds_each", "number", "s", "processor time of one, of all stages up to there"),
     *_interval("model_takes_per_s", "1/s", "the model's own rate on batches that wait on its device", which=_OWN),
-    *_interval("input_over_model", "×", "what it gives ÷ what the model takes; below 1 input is the limit"),
-    Column("input_is_the_limit", "category", "", "yes, no or undecided; empty before the sweep is finished"),
+    *_INPUT_OVER_MODEL,
     Column("processors_to_feed_it", "number", "", "those that it uses at the model's rate"),
 )
 """One row a pipeline, and one a stage that it is cut off behind: `export --format pipelines`, and

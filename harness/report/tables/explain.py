@@ -11,7 +11,9 @@ from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError
 from harness.record.explain import ARMS
 from harness.record.trial import TraceRecord
+from harness.report.export.rows import interval_row
 from harness.report.tables.table import Head, Table
+from harness.report.words.pipelines import LIMITS, limit_of_rate
 from harness.report.words.text import IN_THESE_MINUTES, NOTHING, listed, ratio, significant
 from harness.spec.cell import cell_names, trained
 from harness.trial.engines import catalogue_of
@@ -55,6 +57,7 @@ def explain_lines(explanations: Sequence[Explanation]) -> list[str]:
     for found in explanations:
         lines += [f"{names[found.cell.cell_id]}: {_passed(found.staleness)}"] if found.staleness is not None else []
         lines += [f"{names[found.cell.cell_id]}: {_waited_for(worker)}" for worker in found.slow_workers]
+        lines += [f"{names[found.cell.cell_id]}: {words}" for words in _of_pipeline(found)]
         lines += [f"{names[found.cell.cell_id]}: {_of_trace(found, found.trace)}"] if found.trace else []
         lines += [
             f"{names[found.cell.cell_id]}: not told, since '{arm}' ({ARMS[arm]}) was {printable(reason)}"
@@ -74,6 +77,8 @@ def part_rows(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
             "bound_by": found.bound_by,
             "step_time_s": found.step_time_s,
             "trials_needed": trials_needed(found),
+            **interval_row("input_over_model", found.headroom),
+            "input_is_the_limit": found.input_limit and LIMITS.get(found.input_limit),
         }
         words = _advice_of_parts(found)
         for part in (*found.parts, *found.within) if found.step_time_s else ():
@@ -120,6 +125,8 @@ def _answer(found: Explanation) -> str:
     more = "" if share.most_gain is None else f"; without that at most {share.most_gain:.2f}× as fast"
     if share.name == "compute":
         more = f", and nothing else{' but dispatch' if found.free else ''} takes {COUNTS:.0%}"
+    if share.name == "input" and found.input_limit == "now":
+        more += ", and until its pipeline is faster nothing else can be won"
     size = f"{_percent(share.value)} {_interval(share)} of {step}"
     return f" is {share.binds_as}-bound: {size} is {_meaning(share, found)}{more}{_beside(found)}.{_advice(found)}"
 
@@ -210,6 +217,16 @@ def _advice_of_parts(found: Explanation) -> dict[PartName, str | None]:
         return {part.name: advice(part.name, found, catalogue) or None for part in found.all_binding}
     except (HarnessError, KeyError):  # an engine of somebody's own that is not here, or an op or a strategy that is not
         return dict.fromkeys([part.name for part in found.all_binding])
+
+
+def _of_pipeline(found: Explanation) -> Iterator[str]:
+    """What the pipeline gives by itself, beside the rate of the step on batches that lie there already."""
+    if found.headroom is None or found.input_limit is None:
+        return
+    told = f"by the rate of its pipeline, {limit_of_rate(found.input_limit, found.headroom)}"
+    if found.input_limit == "later" and any(share.name == "input" for share in found.all_binding):
+        told += "; what input costs now is cores that it takes from the step, or batches that come in bursts"
+    yield told
 
 
 def _of_trace(found: Explanation, trace: TraceRecord) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.analysis import Interval, RunSummary, WorkloadSummary
-from harness.analysis.pipelines import FedBy, FedModel, fed_models
+from harness.analysis.pipelines import FedBy, FedModel, InputLimit, fed_models
 from harness.report.words.caveats import cached_words, is_virtual
 from harness.report.words.text import listed, plus_minus, ratio, sentence, significant
 from harness.spec.pipeline import AppetiteCell
@@ -65,8 +65,13 @@ def name_of(cell: AppetiteCell) -> str:
 
 def limit_words(fed: FedBy) -> str:
     """At which rate of the model its input is the limit."""
-    size = ratio(fed.headroom)
-    match fed.limit:
+    return limit_of_rate(fed.limit, fed.headroom)
+
+
+def limit_of_rate(limit: InputLimit, headroom: Interval) -> str:
+    """The same of an input's rate ÷ what the model takes."""
+    size = ratio(headroom)
+    match limit:
         case "later":
             return f"input is the limit at {size} the current rate"
         case "now":

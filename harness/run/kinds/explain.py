@@ -1,9 +1,9 @@
 """`explain`: a cell's step and the same with one thing left out, alive together, taking turns.
 
-Each block of a cell has a fresh trial of the whole step and of every instrument (`harness.record.explain`), and of one
-replica by itself. An instrument that cannot be built, whose program lacks more than its name says, or that fails in
-block after block is left out of the blocks that follow; its record says why, and the rest is explained. So is a cell
-whose whole step cannot be measured, as long as another one's can.
+Each block of a cell has a fresh trial of the whole step and of every instrument (`harness.record.explain`), of one
+replica by itself, and of the input pipeline by itself. An instrument that cannot be built, whose program lacks more
+than its name says, or that fails in block after block is left out of the blocks that follow; its record says why, and
+the rest is explained. So is a cell whose whole step cannot be measured, as long as another one's can.
 """
 
 from collections import Counter
@@ -22,6 +22,7 @@ from harness.record.explain import (
     NO_PUSH,
     NO_REDUCTION,
     OF_SERVERS,
+    ONLY_INPUT,
     REDUCTION,
     WHOLE,
     ExplainPlan,
@@ -38,8 +39,9 @@ from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.engines import engine_for
+from harness.spec.pipeline import PipelineCell
 from harness.spec.sweep import Sweep
-from harness.spec.work import Cell
+from harness.spec.work import TAG, Cell
 from harness.trial.engines import catalogue_of, engines_that
 
 OF_EXPLAIN = {"window": 0.05, "windows": 14, "max_warmup": 2, "trials": 6}
@@ -105,10 +107,15 @@ class ExplainSettings:
 
 
 def _family(cell: TrainingCell, engine: str) -> FamilyRecord:
-    several = cell.replicas_in_sync > 1
-    names = [WHOLE, *_instruments_of(cell, engine), *([ALONE] if several else [])]
-    alone = alone_of(cell).cell_id if several else None
-    return FamilyRecord(cell_id=cell.cell_id, arms=names, alone=alone, at_once=cell.workers if cell.asynchronous else 1)
+    several, pipeline = cell.replicas_in_sync > 1, pipeline_of(cell, engine)
+    beside = [*([ALONE] if several else []), *([ONLY_INPUT] if pipeline is not None else [])]
+    return FamilyRecord(
+        cell_id=cell.cell_id,
+        arms=[WHOLE, *_instruments_of(cell, engine), *beside],
+        alone=alone_of(cell).cell_id if several else None,
+        pipeline=None if pipeline is None else pipeline.cell_id,
+        at_once=cell.workers if cell.asynchronous else 1,
+    )
 
 
 def _instruments_of(cell: TrainingCell, engine: str) -> list[str]:
@@ -134,6 +141,15 @@ def alone_of(cell: TrainingCell) -> TrainingCell:
     if traits is not None and traits.replica_a_process:
         return cell.model_copy(update={"workers": 1, "network": TABLE["network"].base, **share})
     return cell.base.model_copy(update=share)
+
+
+def pipeline_of(cell: TrainingCell, engine: str) -> PipelineCell | None:
+    """The input pipeline of a cell by itself: what one process reads for all of its replicas. None where there is no
+    pipeline, and where several workers read each its own."""
+    if cell.workers > 1 or cell.ps or not catalogue_of(engine).has_pipeline(cell.data):
+        return None
+    shared = (PipelineCell.model_fields.keys() & TrainingCell.model_fields.keys()) - {TAG}
+    return PipelineCell(**{**{key: cell.get(key) for key in shared}, "batch_size": cell.global_batch_size})
 
 
 class ExplainRun(TrialRun):
@@ -221,7 +237,8 @@ def explain(
     """
     plan, seed = settings.plan(), settings.sweep.seed
     alone = [alone_of(cell) for cell in settings.cells if cell.replicas_in_sync > 1]
-    cells = {cell.cell_id: cell for cell in [*settings.cells, *alone]}
+    pipelines = filter(None, (pipeline_of(cell, engine_for(cell, settings.sweep)) for cell in settings.cells))
+    cells = {cell.cell_id: cell for cell in [*settings.cells, *alone, *pipelines]}
     blocks = [[start_order(seed, block, plan.family(block).arms)] for block in range(len(plan.families) * plan.blocks)]
     manifest = new_manifest(
         "explain",

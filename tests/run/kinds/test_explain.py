@@ -15,12 +15,13 @@ from harness.record.explain import (
     NO_PUSH,
     NO_REDUCTION,
     OF_SERVERS,
+    ONLY_INPUT,
     REDUCTION,
     WHOLE,
     ExplainPlan,
 )
 from harness.record.reading import load_run
-from harness.run.kinds.explain import ExplainSettings, alone_of
+from harness.run.kinds.explain import ExplainSettings, alone_of, pipeline_of
 from harness.run.resume import resume
 from harness.spec import Sweep
 from harness.spec.cell import TrainingCell, trained
@@ -48,14 +49,15 @@ def test_every_arm_has_a_trial_in_each_block_and_all_of_a_block_take_turns(
     run = load_run(bench.begin())
     for block in range(2):
         trials = [trial for trial in run.trials if trial.block == block]
-        assert sorted(trial.side or "" for trial in trials) == sorted([WHOLE, *IN_ONE_PROCESS, ALONE])
+        assert sorted(trial.side or "" for trial in trials) == sorted([WHOLE, *IN_ONE_PROCESS, ALONE, ONLY_INPUT])
         assert len({trial.group for trial in trials}) == 1
     assert {instrument_of(request) for request in bench.zygote.spawned} >= {WHOLE, *IN_ONE_PROCESS}
 
 
 def test_one_replica_has_nothing_to_reduce_and_nobody_beside_it() -> None:
     [family] = asked(alone_of(TWO)).plan().families
-    assert family.arms == [WHOLE, *(name for name in IN_ONE_PROCESS if name not in (NO_REDUCTION, REDUCTION))]
+    arms = [name for name in IN_ONE_PROCESS if name not in (NO_REDUCTION, REDUCTION)]
+    assert family.arms == [WHOLE, *arms, ONLY_INPUT]
     assert family.alone is None
 
 
@@ -81,6 +83,27 @@ def test_one_worker_of_servers_has_nobody_beside_it() -> None:
 def test_the_replica_by_itself_has_one_replicas_share_of_the_batch() -> None:
     alone = alone_of(trained(cell(batch_scope="global", batch_size=64, global_batch_size=64)))
     assert (alone.replicas, alone.global_batch_size, alone.strategy) == (1, 32, "none")
+
+
+def test_one_process_reads_the_batches_of_all_its_replicas_in_one_pipeline() -> None:
+    [family], pipeline = asked(TWO).plan().families, pipeline_of(TWO, "tensorflow")
+    assert pipeline is not None
+    assert (family.pipeline, family.cell_of(ONLY_INPUT)) == (pipeline.cell_id, pipeline.cell_id)
+    assert (pipeline.batch_size, pipeline.data, pipeline.prefetch) == (TWO.global_batch_size, "digits", TWO.prefetch)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1},
+        {"strategy": "parameter_server", "workers": 1, "ps": 1, "replicas": 1, "global_batch_size": 32},
+        {"data": "synthetic"},
+    ],
+)
+def test_the_rate_of_a_pipeline_is_asked_only_where_one_process_has_one(own: dict[str, object]) -> None:
+    [family] = asked(trained(cell(**own))).plan().families
+    assert ONLY_INPUT not in family.arms
+    assert family.pipeline is None
 
 
 def test_families_take_blocks_in_turn() -> None:
@@ -183,7 +206,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_block_that_it_was_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = ExplainBench(tmp_path, monkeypatch)
-    bench.stops_at = 10  # in the second of two blocks of eight
+    bench.stops_at = 12  # in the second of two blocks of eleven
     with pytest.raises(Interrupted, match="explain --resume"):
         bench.begin()
     resume("explain", bench.path, bench.listener())

@@ -21,7 +21,8 @@ from harness.report.tables.tries import try_tables
 from harness.run.kinds.decision import AbSettings
 from harness.run.kinds.sides import sides_of
 from harness.run.kinds.tries import MOST_TRIES, try_levers
-from harness.spec.cell import TrainingCell, trained
+from harness.spec.cell import TrainingCell
+from harness.spec.work import Cell
 from tests.comparisons import stored
 from tests.explained import RATIOS, explain_run
 from tests.run.benches import ExplainBench, press_ctrl_c
@@ -31,8 +32,10 @@ HIERARCHICAL, TO_ONE = "cross_device_op=hierarchical_copy", "cross_device_op=red
 BATCH, PACK = "batch_size=64", "bytes_per_pack=1048576"
 
 
-def lever_of(cell: TrainingCell) -> str:
-    """What sets a cell apart from the one that is explained; empty for that one."""
+def lever_of(cell: Cell) -> str:
+    """What sets a cell apart from the one that is explained; empty for that one, and for its input by itself."""
+    if not isinstance(cell, TrainingCell):
+        return ""
     if cell.cross_device_op != "auto":
         return f"cross_device_op={cell.cross_device_op}"
     if cell.packing != "default":
@@ -65,7 +68,7 @@ class TryBench(ExplainBench):
 
     def _plays(self, request: Request) -> Play:
         share = {NO_REDUCTION: 0.5, EMPTY: 0.01}.get(request.instrument, 1.0)
-        lever = lever_of(trained(request.cell)) if request.task == "trial" else ""
+        lever = lever_of(request.cell) if request.task == "trial" else ""
         self._of_lever[lever] += 1
         is_well = self._of_lever[lever] <= self.well_before
         if lever and lever == self.stops_in and not is_well:
