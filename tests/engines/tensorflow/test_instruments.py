@@ -12,7 +12,7 @@ from harness.analysis.explain import explanations_of
 from harness.engines.tensorflow.loops._instrument import lacks_more
 from harness.engines.tensorflow.loops._server_instrument import lacks_more_of_servers
 from harness.record import Run, TrialRecord, load_run
-from harness.record.explain import ALONE, WHOLE, ExplainPlan
+from harness.record.explain import ALONE, ONLY_INPUT, WHOLE, ExplainPlan
 from harness.run.kinds import tries
 from harness.run.kinds.decision import AbSettings
 from harness.trial.instruments import Holds
@@ -168,7 +168,7 @@ def last(run: Run, arm: str) -> TrialRecord:
 
 def instruments(run: Run) -> Sequence[str]:
     [family] = run.manifest.part(ExplainPlan).families
-    return [arm for arm in family.arms if arm not in (WHOLE, ALONE)]
+    return [arm for arm in family.arms if arm not in (WHOLE, ALONE, ONLY_INPUT)]
 
 
 @pytest.mark.slow
@@ -181,6 +181,15 @@ class TestOnTensorFlow:
             trial = last(run, arm)
             assert (trial.status, trial.checks.gate) == ("unproved", "instrument"), trial.reason
             assert trial.checks.update is True
+
+    @pytest.mark.parametrize("run", ["mirrored"], indirect=True)
+    def test_the_pipeline_that_replicas_share_is_proved_and_its_rate_told_beside_the_steps(self, run: Run) -> None:
+        trial = last(run, ONLY_INPUT)
+        assert (trial.status, trial.checks.gate) == ("ok", "pipeline"), trial.reason
+        assert trial.cell.work == last(run, WHOLE).cell.work
+        headroom = explanations_of(run)[0].headroom
+        assert headroom is not None
+        assert headroom.value > 1, "digits come from a cache"
 
     @pytest.mark.parametrize("run", STRATEGIES[:4], indirect=True)
     def test_what_was_executed_shows_what_an_instrument_lacks(self, run: Run) -> None:
