@@ -143,6 +143,8 @@ class Explanation:
     headroom: Interval | None = None
     """What its input pipeline gives by itself ÷ what the step takes on batches that lie on the devices; None where that
     was not measured."""
+    pace: Interval | None = None
+    """What it gives by itself ÷ what the whole step takes, which no step can surely take more of."""
     paging: Paging | None = None
     """What page faults take of the whole step; None where they were not counted."""
     judged: bool = True
@@ -154,8 +156,13 @@ class Explanation:
 
     @property
     def input_limit(self) -> InputLimit | None:
-        """Whether the pipeline is the step's limit `now`, or `later`; None where nobody knows what it gives."""
-        return None if self.headroom is None else limit_of(self.headroom, self.judged)
+        """Whether the pipeline is the step's limit `now`, or `later`; None where nobody knows what it gives. Undecided,
+        too, where the step surely took more than that: its windows then saw no such pass as the pipeline's."""
+        if self.headroom is None:
+            return None
+        limit = limit_of(self.headroom, self.judged)
+        outpaced = self.pace is not None and self.pace.high is not None and self.pace.high < 1
+        return "undecided" if limit == "now" and outpaced else limit
 
     @property
     def bound_by(self) -> str:
@@ -319,7 +326,8 @@ def _explained(
         operations=next((tuple(trial.executed.operations) for trial in whole if trial.executed.operations), ()),
         own_training=next((tuple(trial.executed.own_training) for trial in whole if trial.executed.own_training), ()),
         pack_bytes=next((tuple(trial.executed.pack_bytes) for trial in whole if trial.executed.pack_bytes), ()),
-        headroom=_headroom(ratios.values()),
+        headroom=_ratio_of(NO_INPUT, ONLY_INPUT, ratios.values()) if {NO_INPUT, ONLY_INPUT} <= there else None,
+        pace=_ratio_of(WHOLE, ONLY_INPUT, ratios.values()) if ONLY_INPUT in there else None,
         paging=paging_of((trial for trial in whole if trial.measured), facts),
         slow_workers=() if NO_PULL in family.arms else _slow_workers(whole),
     )
@@ -385,9 +393,9 @@ def _values(weights: PartWeights, ratios: Iterable[Mapping[str, float]]) -> list
     return [math.fsum(weight * ratio[arm] for arm, weight in weights.items()) for ratio in having]
 
 
-def _headroom(ratios: Iterable[Mapping[str, float]]) -> Interval | None:
-    """Of the blocks that have both arms, their geometric mean and Student's t of the logarithms."""
-    logs = [math.log(of[NO_INPUT] / of[ONLY_INPUT]) for of in ratios if {NO_INPUT, ONLY_INPUT} <= of.keys()]
+def _ratio_of(one: str, other: str, ratios: Iterable[Mapping[str, float]]) -> Interval | None:
+    """What an arm takes of another, the geometric mean over blocks that have both, by Student's t of logarithms."""
+    logs = [math.log(of[one] / of[other]) for of in ratios if {one, other} <= of.keys()]
     return log_mean(logs, "t").interval() if logs else None
 
 

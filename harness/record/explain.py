@@ -100,6 +100,10 @@ class ExplainPlan(RecordModel, Undertaking):
         """A run of `explain`."""
         return Kind("explain", "explain")
 
+    def counted(self, cells: int) -> int:
+        """Those that are explained; the others are arms of theirs."""
+        return len(self.families)
+
     def family(self, block: int) -> FamilyRecord:
         """Whose block it is."""
         return self.families[block % len(self.families)]

@@ -11,7 +11,7 @@ from tests.explained import RATIOS, explain_run
 from tests.goals import load
 
 crossing = load("crossing")
-SIDES = [(0.45, "later", "communication", False), (1.2, "now", "input", True)]
+SIDES = [(0.45, "later", "communication", False), (1.0, "now", "input", True)]
 """What batches by themselves take of the step, and what is said of that."""
 
 

@@ -108,11 +108,12 @@ def test_a_trace_that_was_asked_for_and_is_not_there_has_its_reason_everywhere(t
 
 
 def test_a_pipeline_that_cannot_keep_up_is_said_to_be_the_limit_before_anything_else_can_be_won() -> None:
-    answer, beside = explain_lines(explanations_of(explain_run(RATIOS | {"only_input": 1.2})))
+    answer, beside = explain_lines(explanations_of(explain_run(RATIOS | {"only_input": 1.0})))
     assert "is input-bound: 10.0 % [" in answer
     assert "until its pipeline is faster nothing else can be won" in answer
     assert "--prefetch" not in answer, "batches ahead make no pipeline faster"
-    assert "input is the limit now, at 0.75" in beside
+    assert "input is the limit now, at 0.9" in beside
+    assert beside.endswith("--cut source,decode,cache,shuffle says which stage that is")
 
 
 def test_a_pipeline_that_keeps_up_is_told_with_the_rate_at_which_it_would_not() -> None:
@@ -128,7 +129,7 @@ def test_a_step_that_waits_though_its_pipeline_keeps_up_is_told_by_what() -> Non
     assert "is input-bound: 20.0 % [" in answer
     assert "nothing else" not in answer
     assert "--prefetch" in answer
-    assert beside.endswith("cores that it takes from the step, or batches that come in bursts")
+    assert beside.endswith("cores taken from the step, bursts, or bringing batches to devices")
 
 
 def test_a_step_that_computes_is_told_that_nothing_else_takes_a_tenth() -> None:

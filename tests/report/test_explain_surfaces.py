@@ -111,7 +111,7 @@ def test_json_and_csv_have_what_the_sentence_says(tmp_path: Path) -> None:
 
 
 def test_json_and_csv_have_how_near_the_limit_the_input_is(tmp_path: Path) -> None:
-    run = explain_run(RATIOS | {"only_input": 1.2})
+    run = explain_run(RATIOS | {"only_input": 1.0})
     [cell] = json.loads(presentation_of(run.manifest).as_json(run, tmp_path))["cells"]
     assert (cell["input_limit"], cell["bound_by"]) == ("now", "input")
     assert cell["headroom"]["low"] < cell["headroom"]["value"] < cell["headroom"]["high"] < 1

@@ -4,11 +4,14 @@ A step draws one batch, to where the training's step would find it. Before the f
 example by example: it is held against the source's examples, read once more by one plain map, and, where the order is
 to repeat itself, against the order in which the same shuffling draws their numbers. A pass after the last window is
 followed, too: an example that a timed step lost or doubled would have moved where passes begin.
+
+As an instrument of `explain` it is no answer but a part of one: no pass is followed.
 """
 
 import gc
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,7 +41,7 @@ from harness.engines.tensorflow.sharded import source_of
 from harness.engines.tensorflow.structures import Batch, Shapes, parts_of
 from harness.engines.tensorflow.trace import tracer_of
 from harness.engines.tensorflow.workloads import Vocabulary
-from harness.errors import Unprovable
+from harness.errors import Unprovable, Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Executed
 from harness.spec.pipeline import PipelineCell
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
 
     from harness.protocol.state import Array
 
+PASS_S = 1.0
+"""Seconds of a pass that an instrument may take: so long it waits for a cache to be filled, and longer no window is."""
 MOST_EXAMPLES = 100_000
 """Of a pass that is followed; and it has at most `CACHE_BYTES`."""
 READ_AT_ONCE = 32
@@ -65,7 +70,8 @@ class PipelineTrial(Attempt):
 
     def _measure(self) -> None:
         check_loop(self._request.plant, None)
-        self._checks.gate = "instrument" if pipeline_of(self._request.cell).cut else "pipeline"
+        part = pipeline_of(self._request.cell).cut or self._request.instrument
+        self._checks.gate = "instrument" if part else "pipeline"
         self._enter("build")
         feed = feed_of(self._request)
         self._outcome.resources = feed.devices.resources(self._request)
@@ -78,7 +84,11 @@ class PipelineTrial(Attempt):
         batches = Batches(feed)
         first = [] if feed.cell.cut else self._looked_at(feed, batches.next_arrays())
         self._enter("check")
-        known = self._known(feed)
+        known = None if self._request.instrument else self._known(feed)
+        in_pass = None if known is None else len(known.digests)
+        if self._request.instrument:
+            in_pass = feed.counted()
+            batches.draw_pass(feed.in_cache)
         if known is not None:
             self._follow_first(feed, known, batches, first)
         self._outcome.executed = Executed(input=feed.stages)
@@ -92,7 +102,7 @@ class PipelineTrial(Attempt):
             self._request.window_s,
             0,
             lambda _: None,
-            least_steps=feed.least_steps(known),
+            least_steps=feed.least_steps(in_pass),
             tracer=tracer,
             ahead=lambda: feed.ahead,
             waits=True,
@@ -227,12 +237,37 @@ class Feed:
             shapes["inputs"] = self.input_shape
         return {name: np.zeros(shapes[name], spec.dtype.as_numpy_dtype) for name, spec in specs.items()}
 
-    def least_steps(self, known: KnownPass | None) -> int:
-        """Where a pass has to end before the next is begun, so that all of it is shuffled at its beginning, or because
-        a tf.data service is asked for each, a window has one at least."""
-        if known is None or (self.info.examples is not None and not self.cell.data_service):
+    def least_steps(self, in_pass: int | None) -> int:
+        """Where a pass, of so many examples, has to end before the next is begun, so that all of it is shuffled at its
+        beginning, or because a tf.data service is asked for each, a window has one at least."""
+        if in_pass is None or (self.info.examples is not None and not self.cell.data_service):
             return 1
-        return math.ceil(len(known.digests) / self.cell.batch_size)
+        return math.ceil(in_pass / self.cell.batch_size)
+
+    @property
+    def in_cache(self) -> int:
+        """Examples that are to be drawn until each comes from a cache; none without one."""
+        cached = any(stage.startswith("Cache") for stage in self.stages)
+        return (self.info.examples or 0) if cached else 0
+
+    def counted(self) -> int:
+        """Examples of a pass: of data that do not tell they are read. Unsupported where that takes longer than
+        `PASS_S`, since windows would be as long."""
+        if self.info.examples is not None:
+            return self.info.examples
+        if isinstance(self.source, OwnBatches):
+            made = self.source.batches(self.cell.batch_size)
+        else:
+            made = self._plain().batch(READ_AT_ONCE)
+        count, until = 0, time.monotonic() + PASS_S
+        for found in made.as_numpy_iterator():
+            count += len(next(iter(parts_of(found).values())))
+            if time.monotonic() > until:
+                raise Unsupported(
+                    f"'{self.source.name}' does not say how many examples it has, so a window would be a whole pass, "
+                    f"which takes more than {PASS_S:g} s: sweep --work pipeline measures it"
+                )
+        return count
 
     def order(self, count: int) -> list[int]:
         """The numbers of the first pass's examples as they are read, in the order in which the seed has them, or the
@@ -364,6 +399,12 @@ class Batches:
             self._last = next(batches)
             sign_of_life()
         self._drawn += count
+
+    def draw_pass(self, examples: int) -> None:
+        """Batches of so many examples, or as many as there are within `PASS_S`."""
+        until = time.monotonic() + PASS_S
+        while self.examples < examples and time.monotonic() < until:
+            self.draw(1)
 
     def next_arrays(self) -> "dict[str, Array]":
         """The parts of the next batch, on the host."""

@@ -197,7 +197,12 @@ _OWN = f"95 % interval {IN_THESE_MINUTES}"
 
 _INPUT_OVER_MODEL = (
     *_interval("input_over_model", "×", "what the input gives ÷ what the model takes; below 1 input is the limit"),
-    Column("input_is_the_limit", "category", "", "yes, no or undecided; empty before the run is finished"),
+    Column(
+        "input_is_the_limit",
+        "category",
+        "",
+        "yes, no or undecided; empty where it is not known, or not yet",
+    ),
 )
 
 

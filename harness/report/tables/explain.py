@@ -46,7 +46,8 @@ METHOD = (
     "Each block has a fresh trial of the step, and of the same with one thing left out, alive together and taking "
     "turns. Every trial proves its first updates; then an instrument goes on with a program that is held against the "
     "step's: it lacks what its name says and nothing else. A part is a difference of their times, its interval "
-    "Student's t over blocks."
+    "Student's t over blocks. The rate of a pipeline is of batches that are drawn and not trained on, beside that of "
+    "the step on batches that lie on the devices."
 )
 
 
@@ -225,7 +226,9 @@ def _of_pipeline(found: Explanation) -> Iterator[str]:
         return
     told = f"by the rate of its pipeline, {limit_of_rate(found.input_limit, found.headroom)}"
     if found.input_limit == "later" and any(share.name == "input" for share in found.all_binding):
-        told += "; what input costs now is cores that it takes from the step, or batches that come in bursts"
+        told += "; what input costs is not its rate: cores taken from the step, bursts, or bringing batches to devices"
+    if found.input_limit == "now":
+        told += "; sweep --work pipeline --cut source,decode,cache,shuffle says which stage that is"
     yield told
 
 

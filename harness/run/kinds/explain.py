@@ -144,9 +144,15 @@ def alone_of(cell: TrainingCell) -> TrainingCell:
 
 
 def pipeline_of(cell: TrainingCell, engine: str) -> PipelineCell | None:
-    """The input pipeline of a cell by itself: what one process reads for all of its replicas. None where there is no
-    pipeline, and where several workers read each its own."""
-    if cell.workers > 1 or cell.ps or not catalogue_of(engine).has_pipeline(cell.data):
+    """The input pipeline of a cell by itself: what one process reads for all of its replicas.
+
+    None where there is no pipeline; where several workers read each its own; of a tf.data service, of which each window
+    would ask for a whole pass; and where replicas have memory of their own, into which one process by itself would not
+    bring its batches as they come there.
+    """
+    catalogue = catalogue_of(engine)
+    apart = cell.replicas > 1 and not catalogue.devices[cell.device].on_processors
+    if cell.workers > 1 or cell.ps or cell.data_service or apart or not catalogue.has_pipeline(cell.data):
         return None
     shared = (PipelineCell.model_fields.keys() & TrainingCell.model_fields.keys()) - {TAG}
     return PipelineCell(**{**{key: cell.get(key) for key in shared}, "batch_size": cell.global_batch_size})
@@ -223,7 +229,7 @@ class ExplainRun(TrialRun):
         cell = self._cells[family.cell_of(name)]
         sweep = self.store.manifest.sweep
         arm = Arm.of(name, cell, sweep, self.zygotes[engine_for(cell, sweep)])
-        instrument = FORWARD_BACKWARD if name == ALONE else name if name in INSTRUMENTS else ""
+        instrument = {WHOLE: "", ALONE: FORWARD_BACKWARD}.get(name, name)
         return replace(arm, request=arm.request.model_copy(update={"instrument": instrument}))
 
 

@@ -98,6 +98,8 @@ def test_one_process_reads_the_batches_of_all_its_replicas_in_one_pipeline() -> 
         {"strategy": "multi_worker_mirrored", "workers": 2, "replicas": 1},
         {"strategy": "parameter_server", "workers": 1, "ps": 1, "replicas": 1, "global_batch_size": 32},
         {"data": "synthetic"},
+        {"data_service": 1, "cache": "none"},
+        {"device": "gpu"},
     ],
 )
 def test_the_rate_of_a_pipeline_is_asked_only_where_one_process_has_one(own: dict[str, object]) -> None:
