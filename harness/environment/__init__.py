@@ -11,7 +11,13 @@ from harness.environment import gpu, hardware, settings, software
 from harness.environment.advice import warnings
 from harness.environment.difference import Change, Severity, difference, other_machine
 from harness.environment.fact import Fact, Facts, fact_words
-from harness.environment.limits import available_memory_bytes, free_descriptors, memory_limit_bytes, usable_cores
+from harness.environment.limits import (
+    available_memory_bytes,
+    free_descriptors,
+    memory_limit_bytes,
+    own_peak_bytes,
+    usable_cores,
+)
 
 __all__ = [
     "Change",
@@ -27,6 +33,7 @@ __all__ = [
     "free_descriptors",
     "memory_limit_bytes",
     "other_machine",
+    "own_peak_bytes",
     "usable_cores",
     "warnings",
 ]

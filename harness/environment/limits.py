@@ -1,7 +1,8 @@
 """What a container or a scheduler leaves of the machine: cores by affinity and quota, memory by limit."""
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.environment.files import ROOT_FOLDER, fields, number, text
@@ -67,6 +68,26 @@ def available_memory_bytes(root: Path = ROOT_FOLDER) -> int:
         if limit is not None and used is not None:
             available = min(available, max(0, limit - used))
     return int(available)
+
+
+def own_peak_bytes(pids: Iterable[int]) -> int:
+    """The most memory that processes of this machine have had, added up, less what each may share with its parent,
+    which it was forked from. 0 where the system does not tell."""
+    import psutil
+
+    found = 0
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):  # it is gone
+            process = psutil.Process(pid)
+            found += max(0, _peak(pid) - psutil.Process(process.ppid()).memory_info().rss)
+    return found
+
+
+def _peak(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+    return 0
 
 
 def free_descriptors() -> int:

@@ -2,6 +2,8 @@
 
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -52,6 +54,18 @@ def test_without_cgroups_the_machine_itself_is_the_limit(tmp_path: Path) -> None
     assert limits.memory_limit_bytes(tmp_path) is None
     assert limits.throttled_periods(tmp_path) is None
     assert limits.available_memory_bytes(tmp_path) == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system tells of no process what it had at most")
+def test_what_a_process_had_at_most_is_told_after_it_gave_it_back_without_as_much_as_its_parent_has() -> None:
+    parents, taken = psutil.Process().memory_info().rss, 2**27
+    code = f"held = bytearray(b'1') * {parents + taken}; del held; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert limits.own_peak_bytes([child.pid]) == pytest.approx(taken, rel=0.5)
+        child.communicate(b"\n")
+    assert limits.own_peak_bytes([child.pid]) == 0, "it is gone"
 
 
 def test_a_container_that_sees_only_its_own_mount_is_still_limited(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.environment import available_memory_bytes, free_descriptors, memory_limit_bytes
+from harness.environment import available_memory_bytes, free_descriptors, memory_limit_bytes, own_peak_bytes
 from harness.errors import Interrupted
 from harness.record.trial import TrialRecord
 from harness.run.process.zygote import SLICE_S
@@ -60,7 +60,9 @@ class TurnGroup:
         self._progress = progress
         self._live: list[LiveTrial] = []
         self._each_takes = 0.0
-        """Bytes of memory that a trial takes, as far as is known; 0 is not known yet."""
+        """Bytes of memory that a trial keeps, as far as is known; 0 is not known yet."""
+        self._one_took = 0
+        """The most that one had for a time by then: what proves a large model takes several times what it keeps."""
         self._free_descriptors = 0
         """Those that were free before the first trial."""
         self._shuffler = random.Random(rules.seed)
@@ -100,9 +102,12 @@ class TurnGroup:
                 setting_up.append(trial)
             if not setting_up:
                 break  # nothing more fits; asked once, as memory that is free may be gone at the next look
-            begun = len(setting_up)
+            begun = list(setting_up)
             self._follow(setting_up, LiveTrial.set_up_step)
-            if len(self._live) > len(setting_up) < begun:
+            for trial in self._live:
+                if trial in begun and trial not in setting_up:
+                    self._one_took = max(self._one_took, own_peak_bytes(trial.child.pids))
+            if len(self._live) > len(setting_up) < len(begun):
                 self._each_takes = max(self._each_takes, (before - available_memory_bytes()) / len(self._live))
                 if self._on_cards is not None:
                     self._on_cards.learn(len(self._live))
@@ -150,11 +155,11 @@ class TurnGroup:
         if not leaving:
             return True
         alone = any(one.timed_at_its_end for one in (trial, *leaving))
-        room = available_memory_bytes() > self._each_takes + self._reserve()  # what proves has a model of its own
+        room = available_memory_bytes() > self._takes + self._reserve()  # what proves has a model of its own
         return len(leaving) < self._rules.together and not alone and room and self._fits_cards()
 
     def _another_fits(self, before: float, setting_up: int) -> bool:
-        """As many trials as fit memory, but at least two: the room is what each has taken so far of what was free.
+        """As many trials as fit memory, but at least two: what each keeps of what was free, and what one may take.
 
         The `setting_up` that are under way may still take theirs. The same of the memory of GPUs, and of
         descriptors, which it has from its start.
@@ -163,8 +168,14 @@ class TurnGroup:
             return bool(self._waiting)
         if not self._fits_cards(setting_up) or not self._fits_descriptors():
             return False
-        by_now = available_memory_bytes() - setting_up * self._each_takes
-        return min(by_now, before - len(self._live) * self._each_takes) > self._each_takes + self._reserve()
+        by_now = available_memory_bytes() - setting_up * self._takes
+        kept = before - len(self._live) * self._each_takes
+        return by_now > self._takes + self._reserve() and kept > self._each_takes + self._reserve()
+
+    @property
+    def _takes(self) -> float:
+        """What another trial may take for a time."""
+        return max(self._each_takes, self._one_took)
 
     def _fits_cards(self, setting_up: int = 0) -> bool:
         return self._on_cards is None or self._on_cards.fits(setting_up)

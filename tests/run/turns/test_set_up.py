@@ -268,6 +268,16 @@ def test_there_must_be_room_for_one_more_and_it_is_what_one_took_whoever_was_bes
     assert [trial.cell for trial in waiting] == CELLS[live:]
 
 
+def test_there_must_be_room_for_what_one_took_for_a_time_and_not_for_what_it_keeps_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "available_memory_bytes", shrinking(lambda: group, 5.5))
+    monkeypatch.setattr(turns, "own_peak_bytes", lambda _: 2 * 2**30)
+    monkeypatch.setattr(TurnGroup, "_reserve", lambda _: 2**30)
+    group = Group(tmp_path, all_play(Play()), CELLS, together=1)
+    assert [trial.cell for trial in group.run()] == CELLS[3:], "of 2.5 GiB one takes 2, and 1 stays free"
+
+
 SMALL = int(2**30 / turns.MEMORY_RESERVE)
 """Bytes of memory of which one GiB is the reserve."""
 
