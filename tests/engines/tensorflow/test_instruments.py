@@ -247,7 +247,7 @@ class TestOnTensorFlow:
 def test_a_pipeline_is_an_instrument_whatever_could_be_proved_of_it_unless_its_passes_are_long(tmp_path: Path) -> None:
     own = "tests.engines.tensorflow.own_inputs"
     data = [f"{own}:{name}" for name in ("uncounted", "random", "batches", "endless")]
-    axes = {"strategy": ["none"], "model": [f"{own}:model"], "data": data, "batch_size": [4], "cache": ["none"]}
+    axes = {"strategy": ["none"], "model": [f"{own}:model"], "data": data, "batch_size": [4]}
     run = one_block(tmp_path, axes, arms=lambda _: (WHOLE, NO_INPUT, ONLY_INPUT))
     found = {str(one.cell.get("data")).partition(":")[2]: one for one in explanations_of(run)}
     told = {name for name, one in found.items() if one.headroom is not None}
