@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.analysis.summary import CellSummary, RunSummary
+from harness.analysis.summary import CellSummary, RunSummary, WorkloadSummary
 from harness.errors import UsageError
 from harness.spec.axes import ENGINE, TABLE
 from harness.spec.cell import TrainingCell, trained
@@ -24,26 +24,27 @@ class Choice:
     cells: Mapping[TrainingCell, tuple[str, ...]]
     """Each with what it is to the ranking."""
     passed_over: Mapping[Cell, str]
-    """Cells that would have been chosen, each with the reason why it is not."""
+    """Cells that would have been chosen, and those that are unproved, each with the reason why it is not."""
     other_rankings: int
     """Rankings of the sweep from which nothing is chosen."""
 
 
 def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: FaultOf) -> Choice:
-    """Of the first ranking that has cells which `fits` takes. UsageError where `fault_of` says something of each.
+    """Of the first ranking that has cells which `fits` takes; where none has, of its unproved ones: to be taken apart a
+    cell need not be proved. UsageError where `fault_of` says something of each.
 
     Where the fastest has one replica, the fastest on several is chosen too: of it one asks why it is not faster.
     """
-    ranked = ([cell.trials.cell for cell in work.ranking] for work in summary.workloads)
-    rankings = [[cell for cell in cells if fits(cell)] for cells in ranked]
-    found = [ranking for ranking in rankings if ranking]
+    found = [rivals for work in summary.workloads if any(rivals := _rivals(work, fits))]
     if not found:
         raise UsageError(
             f"RUN: '{summary.run_id}' has no such cell in a ranking; harness show {summary.run_id} has all"
         )
+    ranked, unproved = next((rivals for rivals in found if rivals[0]), found[0])
+    candidates = ranked or [*unproved]
     passed_over: dict[Cell, str] = {}
-    fastest = _first(found[0], fault_of, passed_over)
-    distributed = _first([cell for cell in found[0] if cell.devices_in_sync > 1], fault_of, passed_over)
+    fastest = _first(candidates, fault_of, passed_over)
+    distributed = _first([cell for cell in candidates if cell.devices_in_sync > 1], fault_of, passed_over)
     if fastest is None:
         [(cell, reason), *_] = passed_over.items()
         raise UsageError(f"RUN: no cell of '{summary.run_id}' can be taken apart; {cell.label}: {reason}")
@@ -60,7 +61,21 @@ def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: Fault
     cells: dict[TrainingCell, tuple[str, ...]] = {}
     for cell, role in roles:
         cells[cell] = (*cells.get(cell, ()), role)
+    if ranked:
+        passed_over |= {cell: reason for cell, reason in unproved.items() if cell not in {*cells, *passed_over}}
     return Choice(summary.run_id, cells, passed_over, len(found) - 1)
+
+
+def _rivals(work: WorkloadSummary, fits: Callable[[Cell], bool]) -> tuple[list[Cell], dict[Cell, str]]:
+    """The ranked cells which `fits` takes, and those that are unproved with the reason, the fastest first."""
+    ranked, unranked = ([cell for cell in cells if fits(cell.trials.cell)] for cells in (work.ranking, work.unranked))
+    unranked.sort(key=_rate, reverse=True)
+    unproved = {cell.trials.cell: f"unproved: {cell.trials.unproved}" for cell in unranked}
+    return [cell.trials.cell for cell in ranked], unproved
+
+
+def _rate(cell: CellSummary) -> float:
+    return 0.0 if cell.measured is None else cell.measured.throughput.value
 
 
 def _first(cells: Iterable[Cell], fault_of: FaultOf, passed_over: dict[Cell, str]) -> TrainingCell | None:

@@ -1,5 +1,7 @@
 """Which cells of a sweep are taken apart: those that one asks about, and no others."""
 
+from collections.abc import Callable, Collection
+
 import pytest
 
 from harness.analysis.choice import BASE, DEFAULT_OP, DISTRIBUTED, FASTEST, Choice, choice_of
@@ -9,23 +11,27 @@ from harness.record.trial import TrialRecord
 from harness.run.kinds.explain import no_instruments
 from harness.spec.work import Cell
 from tests.comparisons import scaled, sweep_run
-from tests.synthetic import make_cell
+from tests.synthetic import make_cell, unproved
 
 NONE = make_cell()
 AUTO, TO_ONE = (make_cell("mirrored", 2, op=op) for op in ("auto", "reduction_to_one_device"))
 TPU, FIT = make_cell("tpu", 2), make_cell("mirrored", 2, loop="fit")
+SERVED, SERVED_BY_TWO = (make_cell("parameter_server", workers=2, ps=count, global_batch_size=32) for count in (1, 2))
 
 
-def choice(*fastest_first: Cell) -> Choice:
+def choice(
+    *fastest_first: Cell, without_proof: Collection[Cell] = (), fits: Callable[[Cell], bool] = lambda _: True
+) -> Choice:
     """Of a sweep of these cells, each a tenth slower than the one before it."""
     slower = {cell.cell_id: 1.1**place for place, cell in enumerate(fastest_first)}
 
-    def paced(record: TrialRecord) -> TrialRecord:
+    def changed(record: TrialRecord) -> TrialRecord:
         step_s = record.step_time_s or 1.0
-        return scaled(record, 0.01 * record.cell.work.amount * slower[record.cell_id] / step_s)
+        paced = scaled(record, 0.01 * record.cell.work.amount * slower[record.cell_id] / step_s)
+        return unproved(paced) if record.cell in without_proof else paced
 
-    run = sweep_run("swept", fastest_first, change=paced)
-    return choice_of(summarise(run.manifest, run.trials), lambda _: True, no_instruments)
+    run = sweep_run("swept", fastest_first, change=changed)
+    return choice_of(summarise(run.manifest, run.trials), fits, no_instruments)
 
 
 def test_the_fastest_the_default_op_of_its_strategy_and_the_base_case_are_chosen() -> None:
@@ -62,3 +68,22 @@ def test_of_several_rankings_the_first_is_taken_and_the_others_are_counted() -> 
     found = choice(AUTO, NONE, make_cell(model="mlp"))
     assert list(found.cells) == [AUTO, NONE]
     assert found.other_rankings == 1
+
+
+def test_unproved_cells_are_passed_over_with_their_reason_beside_ranked_ones() -> None:
+    found = choice(SERVED, AUTO, NONE, without_proof=[SERVED])
+    assert list(found.cells) == [AUTO, NONE]
+    assert found.passed_over[SERVED].startswith("unproved: ")
+
+
+def test_where_no_ranked_cell_is_asked_for_the_fastest_unproved_one_is_taken_apart() -> None:
+    swept = (NONE, SERVED, SERVED_BY_TWO)
+    found = choice(*swept, without_proof=swept[1:], fits=lambda cell: cell.get("ps") > 0)
+    assert list(found.cells) == [SERVED, NONE]
+    assert FASTEST in found.cells[SERVED]
+    assert not found.passed_over
+
+
+def test_an_unproved_base_case_is_taken_and_not_told_as_passed_over() -> None:
+    found = choice(AUTO, NONE, without_proof=[NONE])
+    assert (list(found.cells), found.passed_over) == ([AUTO, NONE], {})
