@@ -58,7 +58,7 @@ def _say_matrix(matrix: Matrix, whole: Estimate) -> None:
     if matrix.left_out:
         print(f"left out, {len(matrix.left_out)}:")
     for item in matrix.left_out:
-        print(f"  {item.combination}: {item.reason}")
+        print(f"  {item.words}")
 
 
 def measure(

@@ -65,15 +65,16 @@ def _try_levers(path: Path, given: dict[str, Any]) -> "Sequence[Try]":
 
 
 def _settings(given: dict[str, Any], flags: dict[str, str]) -> "ExplainSettings":
-    """Of the cells that are asked for; of a run's a line says which these are."""
+    """Of the cells that are asked for; lines say which of a run these are, and what of a spec makes no sense."""
     from harness.report.words.choice import choice_words
     from harness.run.kinds.explain_settings import settings_asked
     from harness.run.progress import say_line
 
     keys = {key: value_from(key, text) for key, text in flags.items()}
     settings, choice = settings_asked(given["spec"], keys, given["results"])
-    if choice is not None and not (given["quiet"] or given["json"]):
-        say_line(choice_words(choice), sys.stderr)
+    told = [f"left out: {item.words}" for item in settings.left_out] if choice is None else [choice_words(choice)]
+    for line in told if not (given["quiet"] or given["json"]) else ():
+        say_line(line, sys.stderr)
     return settings
 
 

@@ -16,7 +16,7 @@ from harness.environment import facts, other_machine, warnings
 from harness.environment.commits import telling_unignored
 from harness.environment.limits import usable_cores
 from harness.errors import HarnessError, Interrupted, StorageError, UsageError
-from harness.record.manifest import DeviceRecord, Machine, RunManifest
+from harness.record.manifest import DeviceRecord, LeftOutRecord, Machine, RunManifest
 from harness.record.reading import MANIFEST_NAME, load_manifest
 from harness.record.store import RunStore, new_run_id
 from harness.run.data import DataKey, data_key, may_refuse_data, preparation, preparation_limit_s
@@ -28,6 +28,7 @@ from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
 from harness.spec.engines import engine_for
+from harness.spec.inputs import LeftOut
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
 from harness.trial.engines import devices_of
@@ -46,7 +47,12 @@ _Listener = TypeVar("_Listener", bound=Listener)
 
 
 def new_manifest(
-    name: str, command: Sequence[str], sweep: Sweep, cells: Sequence[Cell] = (), **rest: Any
+    name: str,
+    command: Sequence[str],
+    sweep: Sweep,
+    cells: Sequence[Cell] = (),
+    left_out: Sequence[LeftOut] = (),
+    **rest: Any,
 ) -> RunManifest:
     """The manifest of a run that begins now, on this machine; `rest` is what else it sets out to do."""
     found, devices = facts(), devices_of(dict.fromkeys(engine_for(cell, sweep) for cell in cells))
@@ -58,6 +64,7 @@ def new_manifest(
         harness_version=__version__,
         sweep=sweep,
         cells=list(cells),
+        left_out=[LeftOutRecord(combination=item.combination, reason=item.reason) for item in left_out],
         devices={kind: DeviceRecord(on_processors=of.on_processors, virtual=of.virtual) for kind, of in kinds.items()},
         machine=Machine(facts=found, warnings=warnings(found)),
         **rest,

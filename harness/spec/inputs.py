@@ -33,6 +33,11 @@ class LeftOut:
     combination: str
     reason: str
 
+    @property
+    def words(self) -> str:
+        """Both in a line."""
+        return f"{self.combination}: {self.reason}"
+
 
 class NothingLeft(UsageError):
     """Every combination that was asked for is left out."""
@@ -40,7 +45,7 @@ class NothingLeft(UsageError):
     def __init__(self, left_out: Sequence[LeftOut], instead: str = "") -> None:
         """`instead` is what could be asked for."""
         self.left_out = left_out
-        self.reasons = "; ".join(dict.fromkeys(f"{item.combination}: {item.reason}" for item in left_out))
+        self.reasons = "; ".join(dict.fromkeys(item.words for item in left_out))
         super().__init__(f"no combination is left to run ({self.reasons}){instead}")
 
 

@@ -40,6 +40,20 @@ def test_without_an_axis_one_cell_is_explained(
     assert [cell.label for cell in asked[0].cells] == ["mirrored ×2 b32"]
 
 
+def test_a_combination_that_makes_no_sense_is_said_and_the_others_are_explained(
+    harness: Harness, asked: list[ExplainSettings]
+) -> None:
+    keys = ("--strategy", "mirrored", "--replicas", "2", "--batch-scope", "global", "--batch-size", "32,33")
+    code, _, error = harness("explain", *keys)
+    assert code == 4
+    [settings] = asked
+    assert [cell.batch_size for cell in settings.cells] == [32]
+    [item] = settings.left_out
+    assert item.words == "global batch 33 over 2 replicas: 2 replicas do not divide a global batch of 33"
+    assert error.startswith(f"left out: {item.words}\n")
+    assert harness("explain", *keys, "--quiet")[2].count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [

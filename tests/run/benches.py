@@ -5,7 +5,7 @@ import itertools
 import os
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from harness.spec import Sweep
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import Matrix
 from harness.spec.faults import faults_from
+from harness.spec.inputs import LeftOut
 from tests.comparisons import FACTS
 from tests.record.examples import cell
 from tests.run.fakes import Actor, FakeZygote, Play
@@ -122,10 +123,11 @@ class ValidationBench(KindBench):
 
 class ExplainBench(KindBench):
     blocks = 2
+    left_out: Sequence[LeftOut] = ()
 
     def begin(self, *cells: TrainingCell) -> Path:
         sweep = Sweep(**{**self.settings, "trials": self.blocks})
-        asked = ExplainSettings(sweep, cells or [trained(cell(model=self.model))])
+        asked = ExplainSettings(sweep, cells or [trained(cell(model=self.model))], self.left_out)
         return explain(asked, self.results, ["harness"])
 
 

@@ -39,6 +39,7 @@ from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.engines import engine_for
+from harness.spec.inputs import LeftOut
 from harness.spec.pipeline import PipelineCell
 from harness.spec.sweep import Sweep
 from harness.spec.work import TAG, Cell
@@ -81,10 +82,11 @@ def _with_instruments(catalogue: Catalogue) -> list[str]:
 
 @dataclass(frozen=True)
 class ExplainSettings:
-    """Which cells are explained, with the settings of a sweep whose `trials` are blocks."""
+    """Which cells are explained, with the settings of a sweep whose `trials` are blocks, and what of a spec is not."""
 
     sweep: Sweep
     cells: Sequence[TrainingCell]
+    left_out: Sequence[LeftOut] = ()
 
     def __post_init__(self) -> None:
         """UsageError for what has no instruments."""
@@ -251,6 +253,7 @@ def explain(
         command,
         sweep=settings.sweep,
         cells=list(cells.values()),
+        left_out=settings.left_out,
         plans=[PlanRecord.sealed(seed, 1, blocks)],
         explain=plan,
     )

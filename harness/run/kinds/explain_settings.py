@@ -53,11 +53,10 @@ def _settings_of_spec(spec: Path | None, keys: Mapping[str, Any]) -> explain.Exp
     matrix = asked_matrix(sweep)
     measured = {engine_for(cell, sweep) for cell in matrix.cells}
     if lacking := [engine for engine in sweep.asked("engine") if engine not in measured]:
-        reasons = "; ".join(f"{item.combination}: {item.reason}" for item in matrix.left_out)
+        reasons = "; ".join(item.words for item in matrix.left_out)
         raise UsageError(f"engine: '{lacking[0]}' has no cell to explain ({reasons}); leave it out")
-    return explain.ExplainSettings(
-        sweep, [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    )
+    cells = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
+    return explain.ExplainSettings(sweep, cells, matrix.left_out)
 
 
 def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.ExplainSettings, Choice]:

@@ -6,7 +6,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.record.manifest import LeftOutRecord
 from harness.record.reading import Run, load_run
 from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.progress import Progress, Quiet
@@ -47,7 +46,7 @@ def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequenc
         sweep=sweep,
         cells=list(matrix.cells),
         base_cell_ids=sorted(matrix.added_base),
-        left_out=[LeftOutRecord(combination=x.combination, reason=x.reason) for x in matrix.left_out],
+        left_out=matrix.left_out,
         plans=[first_plan(sweep, matrix.cells)],
     )
     return begin(SweepRun, results, manifest, progress)

@@ -92,7 +92,7 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
         matrix = asked_matrix(sweep)
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):
-                raise UsageError(f"{item.combination}: {item.reason}")
+                raise UsageError(item.words)
         return sweep, _only(sweep, [cell for cell in matrix.cells if cell.cell_id not in matrix.added_base])
 
 

@@ -25,6 +25,7 @@ from harness.run.kinds.explain import ExplainSettings, alone_of, pipeline_of
 from harness.run.resume import resume
 from harness.spec import Sweep
 from harness.spec.cell import TrainingCell, trained
+from harness.spec.inputs import LeftOut
 from tests.record.examples import cell
 from tests.run.benches import ExplainBench
 from tests.run.fakes import Play
@@ -111,6 +112,15 @@ def test_the_rate_of_a_pipeline_is_asked_only_where_one_process_has_one(own: dic
 def test_families_take_blocks_in_turn() -> None:
     plan = asked(TWO, alone_of(TWO)).plan()
     assert [plan.family(block).cell_id for block in range(4)] == [TWO.cell_id, alone_of(TWO).cell_id] * 2
+
+
+def test_combinations_of_a_spec_that_make_no_sense_are_recorded_with_their_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = ExplainBench(tmp_path, monkeypatch)
+    bench.left_out = [LeftOut("global batch 33 over 2 replicas", "2 replicas do not divide a global batch of 33")]
+    [item] = load_run(bench.begin()).manifest.left_out
+    assert LeftOut(item.combination, item.reason) == bench.left_out[0]
 
 
 class Refusing(ExplainBench):
