@@ -194,18 +194,22 @@ def matrix_of(parts: Sequence[tuple[Sweep, Catalogue]], lacks: Sequence[LeftOut]
 
 def _instead(sweep: Sweep, catalogue: Catalogue) -> str:
     """The strategies that have the workers or the replicas asked for, where none of those that are asked for does."""
+    sends = sweep.work == COLLECTIVE
     here = {
         name: traits
         for name, traits in catalogue.strategies.items()
         if traits.devices is None or {*traits.devices} & {*sweep.asked(DEVICE)}
+        if traits.collectives or not sends
     }
     have = {
         "workers": [name for name, traits in here.items() if traits.multi_worker],
         "replicas": [name for name, traits in here.items() if traits.many_replicas_a_process],
     }
-    asked = {*with_names_of(sweep, catalogue).asked("strategy")}
+    asked = {*with_names_of(sweep, catalogue).asked("strategy")} or {*here}
     for key, able in have.items():
-        if min(sweep.asked(key), default=1) > 1 and able:
+        counts = sweep.asked(key) or [1]
+        several = max(counts) > 1 if sends else min(counts) > 1  # one alone trains, and has nobody to send to
+        if several and able:
             return "" if {*able} & asked else f"; several {key}: --strategy {' or '.join(able)}"
     return ""
 

@@ -112,7 +112,7 @@ def _with_replicas(sweep: Sweep, able: Mapping[str, StrategyTraits]) -> Sweep:
     asked for; and with two replicas, each a process where the strategy has them so."""
     found, given = {"strategy": sweep.asked("strategy")}, sweep.model_fields_set
     if "strategy" not in given or not found["strategy"]:
-        between = [name for name, traits in able.items() if traits.multi_worker and min(sweep.asked("workers")) > 1]
+        between = [name for name, traits in able.items() if traits.multi_worker and max(sweep.asked("workers")) > 1]
         found["strategy"] = [*between, *able][:1]
     if not sweep.asked("replicas"):
         apart = all(name in able and able[name].replica_a_process for name in found["strategy"])

@@ -272,6 +272,18 @@ def test_between_processes_that_are_asked_for_each_takes_its_strategy_of_several
     assert between(sent_by_both(workers=[3])) == {("tensorflow", "many", 3, 1), ("other", "data_parallel", 3, 1)}
 
 
+def test_beside_one_worker_which_is_left_out_several_choose_the_strategy_between_them() -> None:
+    matrix = sent_by_both(workers=[1, 2])
+    assert between(matrix) == {("tensorflow", "many", 2, 1), ("other", "data_parallel", 2, 1)}
+    assert {item.reason for item in matrix.left_out} == {"one replica has nobody to send to"}
+
+
+def test_a_strategy_that_sends_nothing_between_the_workers_asked_for_is_refused_with_those_that_do() -> None:
+    keys = {"work": "collective", "engine": ["tensorflow"], "workers": [1, 2], "strategy": ["mirrored"]}
+    with pytest.raises(UsageError, match=r"; several workers: --strategy many$"):
+        matrix_of([(sweep_from(keys), SENDING["tensorflow"])])
+
+
 def test_an_engine_without_the_strategy_that_is_asked_for_takes_its_own() -> None:
     found = between(sent_by_both(strategy=["mirrored"]))
     assert found == {("tensorflow", "mirrored", 1, 2), ("other", "data_parallel", 2, 1)}
