@@ -147,7 +147,7 @@ _plain_optimizer = functools.partial(_without_parameters, "optimizer")
 
 
 def _no_gradients(name: str, _: float) -> int:
-    raise UsageError(f"model: the gradients of '{name}' are sent by TensorFlow alone; leave out model or the others")
+    raise UsageError(f"model: the gradients of '{name}' are sent by TensorFlow alone; leave out model")
 
 
 @dataclass(frozen=True)
@@ -205,6 +205,11 @@ class Catalogue:
     def takes(self, work: str, key: str) -> bool:
         """Whether trials of a kind of work take a key of a cell away from its default."""
         return self.taken is None or key in self.taken.get(work, ())
+
+    @property
+    def sends_gradients(self) -> bool:
+        """Whether collectives are of gradients, too."""
+        return self.gradient_bytes is not _no_gradients
 
     def beside(self, key: str) -> Collection[str]:
         """Names for `key` that no registry lists, which a misspelt one may be meant for."""

@@ -103,7 +103,7 @@ def _collectives(sweep: Sweep, catalogue: Catalogue, taken: bool) -> Matrix:
             raise UsageError(f"strategy: given '{name}', but collectives are measured of {' or '.join(able)} only")
     if not taken:
         must_be_taken([(sweep, catalogue)])
-    cells, left_out = _sorted_out(sweep, catalogue, _buffers(sweep, catalogue))
+    cells, left_out = _sorted_out(sweep, catalogue, _buffers(sweep, catalogue, taken))
     return Matrix(ordered(cells), left_out)
 
 
@@ -120,7 +120,7 @@ def _with_replicas(sweep: Sweep, able: Mapping[str, StrategyTraits]) -> Sweep:
     return sweep.model_copy(update=found)
 
 
-def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | LeftOut]:
+def _buffers(sweep: Sweep, catalogue: Catalogue, beside_others: bool) -> Iterator[CollectiveCell | LeftOut]:
     for point in _product(CollectiveCell.model_fields, sweep, catalogue):
         at = CollectiveCell.model_construct(**point)
         reason = untaken(catalogue, at, point["engine"]) or _nonsense(catalogue, at) or _nobody_to_send_to(at)
@@ -131,6 +131,9 @@ def _buffers(sweep: Sweep, catalogue: Catalogue) -> Iterator[CollectiveCell | Le
         yield from refused
         buffers = [("", size) for size in sweep.asked("size")]
         models = dict.fromkeys(catalogue.model_text(name) for name in sweep.asked(GRADIENTS))
+        if models and beside_others and not catalogue.sends_gradients:  # alone it is refused for them
+            yield LeftOut("gradients of models", "TensorFlow alone sends them")
+            models = {}
         buffers += [(model, catalogue.gradient_bytes(model, sweep.timeout)) for model in models]
         for packing, collective, (model, size) in itertools.product(packings, sweep.asked("collective"), buffers):
             if model and collective != "all_reduce":

@@ -316,3 +316,15 @@ def test_where_none_of_several_engines_has_collectives_it_is_bad_usage_that_name
 def test_gradients_of_a_model_that_only_tensorflow_sends_are_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="model: the gradients of 'mlp' are sent by TensorFlow alone"):
         expand(sweep_from({"work": "collective", "engine": ["other"], "model": ["mlp"]}), SENDING["other"])
+
+
+def test_beside_an_engine_that_sends_gradients_the_others_send_buffers_alone_or_are_left_out_where_none_are() -> None:
+    sends = replace(SENDING["tensorflow"], gradient_bytes=lambda *_: 8)
+    asked: dict[str, Any] = {"work": "collective", "model": ["mlp"]}
+    both = of_each({**SENDING, "tensorflow": sends}, **asked, size=[4])
+    sent = {(cell.engine, cell.get("gradients"), cell.get("size")) for cell in both.cells}
+    assert sent == {("tensorflow", "", 4), ("tensorflow", "mlp", 8), ("other", "", 4)}
+    assert both.left_out == (LeftOut("other: gradients of models", "TensorFlow alone sends them"),)
+    one = of_each({**SENDING, "tensorflow": sends}, **asked)
+    assert {cell.engine for cell in one.cells} == {"tensorflow"}
+    assert one.left_out == (LeftOut("engine other", "gradients of models: TensorFlow alone sends them"),)
