@@ -162,6 +162,7 @@ def summary(run: PathName = "latest", results: Folder = RESULTS, side: str | Non
 def sweep(
     spec: PathName | None = None,
     *,
+    limits: bool = False,
     resume: PathName | None = None,
     results: Folder = RESULTS,
     quiet: bool = False,
@@ -170,22 +171,26 @@ def sweep(
     """Measure every combination of the axes and record it, as `python -m harness sweep` does.
 
     `keys` are the keys of a spec, which are the flags' names: `strategy=["none", "mirrored"], replicas=[1, 2]`; they
-    are laid over `spec`, a TOML file. Without either it is the default sweep. `resume` is a run to complete. Progress
-    goes to standard error unless `quiet`. A warning says where no trial came to a figure; `trials` and `cells` of the
-    result then have the reasons. Raises HarnessError: UsageError, naming the key, before anything is recorded;
-    StorageError; Interrupted, with how to go on.
+    are laid over `spec`, a TOML file. Without either it is the default sweep. With `limits` what this machine can do at
+    most is measured again before it. `resume` is a run to complete. Progress goes to standard error unless `quiet`. A
+    warning says where no trial came to a figure; `trials` and `cells` of the result then have the reasons. Raises
+    HarnessError: UsageError, naming the key, before anything is recorded; StorageError; Interrupted, with how to go on.
     """
     from harness.record.reading import load_run
     from harness.report.notebook import SweepResult
-    from harness.run.kinds.measure import measure_asked
+    from harness.run.kinds.measure import measure_matrix
+    from harness.run.request import asked_matrix
     from harness.spec.sweep import raw_keys, sweep_from
 
     if resume is not None:
-        path = _resumed("sweep", resume, results, {"spec": spec, **keys}, quiet)
+        path = _resumed("sweep", resume, results, {"spec": spec, "limits": limits or None, **keys}, quiet)
     else:
         keys = _listed(keys)
         asked = sweep_from(*raw_keys(None if spec is None else Path(spec), keys))
-        path = measure_asked(asked, Path(results), _call("sweep", spec=spec, **keys), _progress(quiet))
+        matrix = asked_matrix(asked)
+        _renew_limits(limits, results, quiet)
+        command = _call("sweep", spec=spec, limits=limits or None, **keys)
+        path = measure_matrix(asked, matrix, Path(results), command, _progress(quiet))
     result = SweepResult(load_run(path))
     if (nothing := result.run.unmeasured) is not None:
         warnings.warn(message(str(nothing)), stacklevel=3)  # past what checks the arguments
@@ -197,6 +202,7 @@ def explain(
     spec: PathName | None = None,
     *,
     try_levers: bool = False,
+    limits: bool = False,
     resume: PathName | None = None,
     results: Folder = RESULTS,
     quiet: bool = False,
@@ -206,8 +212,8 @@ def explain(
 
     `spec` is a TOML file whose cells are taken apart, or the name of a sweep's run: then the cells that one asks about,
     the fastest first, of those that `keys` choose. `keys` are laid over it; without either it is one cell. With
-    `try_levers` up to three of the flags that fit are then measured by `ab`, as by `--try`. `resume` is a run to
-    complete. A warning says where nothing was measured, or no lever could be. Errors are those of `sweep`.
+    `try_levers` up to three of the flags that fit are then measured by `ab`, as by `--try`. `limits` and `resume` are
+    those of `sweep`. A warning says where nothing was measured, or no lever could be. Errors are those of `sweep`.
     """
     from harness.analysis.tries import nothing_told
     from harness.record.reading import load_run
@@ -216,17 +222,25 @@ def explain(
     from harness.run.kinds.explain_settings import settings_asked
 
     if resume is not None:
-        path = _resumed("explain", resume, results, {"spec": spec, **keys}, quiet)
+        path = _resumed("explain", resume, results, {"spec": spec, "limits": limits or None, **keys}, quiet)
     else:
         keys = _listed(keys)
         settings, _ = settings_asked(None if spec is None else Path(spec), keys, Path(results))
-        command = _call("explain", spec=spec, try_levers=try_levers or None, **keys)
+        _renew_limits(limits, results, quiet)
+        command = _call("explain", spec=spec, try_levers=try_levers or None, limits=limits or None, **keys)
         path = kind.explain(settings, Path(results), command, _progress(quiet))
     tried = _tried(path, quiet) if try_levers else ()
     result = ExplainResult(load_run(path))
     if (nothing := nothing_told(result.explanations, tried)) is not None:
         warnings.warn(message(str(nothing)), stacklevel=3)  # past what checks the arguments
     return result
+
+
+def _renew_limits(limits: bool, results: Folder, quiet: bool) -> None:
+    if limits:
+        from harness.run.limits import renew_limits
+
+        renew_limits(Path(results), quiet)
 
 
 def _tried(path: Path, quiet: bool) -> Sequence[Try]:

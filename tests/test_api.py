@@ -28,6 +28,7 @@ from harness.report.tables.cells import cell_frame
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
 from harness.run.kinds.explain import ExplainSettings
 from harness.run.kinds.published_table import import_table
+from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
 from harness.spec.work import OwnStepCell
 from tests.comparisons import ab_run, stored, sweep_run
@@ -272,6 +273,7 @@ def test_levers_of_which_none_could_be_measured_are_a_result_with_a_warning_that
         ({"spec": REFERENCE, "replicas": 64}, "has no such cell in a ranking"),
         ({"spec": EXPLAINED}, "is a run of explain; explain takes a spec or a sweep's run"),
         ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
+        ({"resume": "latest", "limits": True}, "resume: goes on with a run as it was planned; it takes no limits"),
     ],
 )
 def test_steps_that_have_no_parts_are_refused_before_anything_is_recorded(
@@ -308,6 +310,7 @@ def test_a_finished_sweep_is_resumed_from_python_as_it_was(swept: SweepResult) -
         ({"model": [make_cell]}, ">, expected a text: 'module:function', written to a file"),
         ({"spec": "nowhere.toml"}, "SPEC: no file at 'nowhere.toml'"),
         ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
+        ({"resume": "latest", "limits": True}, "resume: goes on with a run as it was planned; it takes no limits"),
     ],
 )
 def test_a_sweep_that_makes_no_sense_is_refused_before_anything_is_recorded(
@@ -328,11 +331,11 @@ def test_values_of_a_notebook_are_those_that_a_list_has(
 ) -> None:
     asked: list[tuple[Sweep, list[str]]] = []
 
-    def instead(sweep: Sweep, _: Path, command: list[str], *__: Any) -> Path:
+    def instead(sweep: Sweep, _: Matrix, __: Path, command: list[str], *___: Any) -> Path:
         asked.append((sweep, command))
         return REFERENCE
 
-    monkeypatch.setattr("harness.run.kinds.measure.measure_asked", instead)
+    monkeypatch.setattr("harness.run.kinds.measure.measure_matrix", instead)
     harness.sweep(**{**SPEC, "replicas": replicas, "trials": np.int64(3)}, results=tmp_path, quiet=True)
     [(sweep, command)] = asked
     assert (sweep.replicas, sweep.trials) == ([1, 2], 3)

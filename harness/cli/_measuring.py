@@ -11,6 +11,7 @@ from harness.plan import Estimate
 from harness.record.reading import load_run
 from harness.run.kinds.measure import measure_matrix
 from harness.run.kinds.sweep import expected, first_plan
+from harness.run.limits import renew_limits
 from harness.run.process.preflight import refuse_missing_code
 from harness.run.progress import Progress, Quiet, in_words
 from harness.run.request import asked_matrix
@@ -68,21 +69,8 @@ def measure(
     progress = progress_for(quiet, json_out, results)
     matrix = asked_matrix(sweep)
     if limits:
-        _measure_limits(results, quiet or json_out)
+        renew_limits(results, quiet or json_out)
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out, strict)
-
-
-def _measure_limits(results: Path, quiet: bool) -> None:
-    """As `doctor --limits --again`: the report of the run finds what is kept last."""
-    from harness.environment import describe
-    from harness.record.limits import keep_newest, make_place
-    from harness.run.limits import measure_limits
-
-    make_place(results)
-    record = measure_limits(describe())
-    path = keep_newest(results, record)
-    if not quiet:
-        print(f"what this machine can do at most: measured in {record.seconds:.0f} s, kept in {path}", file=sys.stderr)
 
 
 def resume(path: Path, quiet: bool, json_out: bool, strict: bool) -> int:

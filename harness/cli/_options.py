@@ -121,6 +121,9 @@ def with_names(names: Callable[[str], str]) -> type[Verb]:
 
 
 RESULTS = Flag("results", Flag.KEYWORD_ONLY, default=FOLDER, annotation=ResultsFolder)
+LIMITS_FIRST = option(
+    "limits", bool, "First measure again what this machine can do at most, which the report has.", False
+)
 
 
 def resume_option(text: str, kind: str) -> Flag:

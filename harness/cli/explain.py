@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import key_flags, keys_given, run_to_resume
-from harness.cli._options import RESULTS, argument, option, resume_option, with_names
+from harness.cli._options import LIMITS_FIRST, RESULTS, argument, option, resume_option, with_names
 from harness.spec.sweep import NOT_OF_EXPLAIN, OF_OTHER_WORK
 from harness.spec.text import value_from
 
@@ -32,6 +32,7 @@ def command(**given: Any) -> int:
     from harness.record.reading import load_run
     from harness.report.words.brief import where_kept
     from harness.run.kinds.explain import explain
+    from harness.run.limits import renew_limits
     from harness.run.resume import resume
 
     flags = keys_given(given, without=NOT_TAKEN)
@@ -39,6 +40,8 @@ def command(**given: Any) -> int:
     earlier = run_to_resume(given, "try_levers")
     if earlier is None:
         settings = _settings(given, flags)
+        if given["limits"]:
+            renew_limits(given["results"], given["quiet"] or given["json"])
         path = explain(settings, given["results"], ["harness", *sys.argv[1:]], progress)
     else:
         resume("explain", path := earlier, progress)
@@ -84,6 +87,7 @@ FLAGS = [
     argument("spec", Path | None, _OF, "[SPEC.toml | RUN]", show_default=False),
     *key_flags(without=NOT_TAKEN),
     option("try_levers", bool, "Then measure up to three of the flags that fit, by ab.", False, flag="--try"),
+    LIMITS_FIRST,
     RESULTS,
     resume_option("Go on with a run that was stopped.", "explain"),
     option("quiet", bool, "Print the result only.", False),

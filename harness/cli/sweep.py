@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.cli._completion import told_names
 from harness.cli._flags import key_flags, keys_given, read_values, run_to_resume
-from harness.cli._options import RESULTS, argument, option, resume_option, with_names
+from harness.cli._options import LIMITS_FIRST, RESULTS, argument, option, resume_option, with_names
 from harness.errors import Interrupted
 from harness.spec.sweep import sweep_from
 
@@ -43,7 +43,7 @@ FLAGS = [
     RESULTS,
     resume_option("Run only what a run still misses.", "sweep"),
     option("dry_run", bool, "Print the matrix, the order and an estimate.", False),
-    option("limits", bool, "First measure again what this machine can do at most, which the report has.", False),
+    LIMITS_FIRST,
     option("strict", bool, "Exit with 1 where a cell is wrong, crashes, hangs or runs out of memory.", False),
     option("quiet", bool, "Print the answer only.", False),
     option("json", bool, "Print one JSON object.", False),

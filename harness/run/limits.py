@@ -1,16 +1,19 @@
 """What this machine can do at most, measured by fresh processes that take turns, in about half a minute."""
 
 import datetime
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from harness.environment import Description, usable_cores
+from harness.environment import Description, describe, usable_cores
 from harness.errors import HarnessError
-from harness.record.limits import Limit, LimitKind, LimitsRecord, ProcessLimit
+from harness.record.limits import Limit, LimitKind, LimitsRecord, ProcessLimit, keep_newest, make_place
 from harness.record.manifest import Machine
 from harness.run.doctor import probe_cell, probe_request
 from harness.run.process.zygote import Zygote
+from harness.run.progress import say_line
 from harness.run.turns.single import single_task
 from harness.spec.axes import NO_STRATEGY, USUAL_STRATEGY
 from harness.spec.catalogue import VIRTUAL_CPU
@@ -74,6 +77,19 @@ def measure_limits(machine: Description, rounds: int = MOST_ROUNDS, kernel_s: fl
         limits=[limit for place in places for limit in _limits_of(place)],
         machine=Machine(facts=dict(machine.facts), warnings=list(machine.warnings)),
     )
+
+
+def renew_limits(results: Path, quiet: bool) -> None:
+    """Measure those of this machine and keep them, as `doctor --limits --again`: a run is held against the last ones.
+
+    Raises StorageError, and what `measure_limits` does.
+    """
+    make_place(results)
+    record = measure_limits(describe())
+    path = keep_newest(results, record)
+    if not quiet:
+        told = f"what this machine can do at most: measured in {record.seconds:.0f} s, kept in {path}"
+        say_line(told, sys.stderr)
 
 
 def _measure(place: MeasuredPlace, zygote: Zygote, kernel_s: float) -> None:

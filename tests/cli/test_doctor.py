@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from harness import api
 from harness.environment import Description
 from harness.environment.software import package_versions
-from harness.errors import Interrupted, StorageError
+from harness.errors import HarnessError, Interrupted, StorageError
 from harness.record.limits import LimitsRecord, keep_sheet, limits_of_machine, make_place
 from harness.record.manifest import Machine
 from harness.record.proof import Proof, ProofRecord
@@ -43,7 +44,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[LimitsRecord]:
         return done[-1]
 
     monkeypatch.setattr("harness.run.limits.measure_limits", measure)
-    monkeypatch.setattr("harness.environment.describe", lambda: Description(facts(), ()))
+    for place in ("harness.environment", "harness.run.limits"):
+        monkeypatch.setattr(f"{place}.describe", lambda: Description(facts(), ()))
     return done
 
 
@@ -73,6 +75,28 @@ def test_a_sweep_measures_them_first_where_it_is_asked_to(
     assert next(limits_of_machine(tmp_path / "results", MACHINE), None) == measured[1]
     code, _, error = harness("sweep", "--strategy", "no_such", "--limits")
     assert (code, len(measured)) == (2, 2), error
+
+
+def test_explain_measures_them_first_too_and_so_do_both_from_python(
+    harness: Run, measured: list[LimitsRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def instead(*_: Any) -> Path:
+        seen.append(len(measured))
+        raise HarnessError("it would measure")
+
+    monkeypatch.setattr("harness.run.kinds.explain.explain", instead)
+    monkeypatch.setattr("harness.run.kinds.measure.measure_matrix", instead)
+    for asked in ([], ["--limits"]):
+        assert harness("explain", "--strategy", "none", *asked)[0] == 4
+    for ask in (api.sweep, api.explain):
+        with pytest.raises(HarnessError, match="it would measure"):
+            ask(limits=True, strategy="none", replicas=1, results=tmp_path / "results", quiet=True)
+    assert seen == [0, 1, 2, 3]
+    assert next(limits_of_machine(tmp_path / "results", MACHINE), None) == measured[-1]
+    code, _, error = harness("explain", "--strategy", "no_such", "--limits")
+    assert (code, len(measured)) == (2, 3), error
 
 
 def test_again_measures_again_and_keeps_both(harness: Run, measured: list[LimitsRecord], tmp_path: Path) -> None:

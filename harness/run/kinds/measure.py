@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.record.reading import Run, load_run
 from harness.run.kinds.sweep import SweepRun, first_plan
 from harness.run.progress import Progress, Quiet
-from harness.run.request import asked_matrix, names_for
+from harness.run.request import names_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
@@ -31,11 +31,6 @@ def measure(
     bases = {base.cell_id: base for base in every if base.cell_id not in wanted}
     matrix = Matrix((*bases.values(), *wanted.values()), added_base=frozenset(bases))
     return load_run(measure_matrix(sweep, matrix, results, command, progress or Quiet()))
-
-
-def measure_asked(sweep: Sweep, results: Path, command: Sequence[str], progress: Progress) -> Path:
-    """Measure and record the whole matrix of `sweep`; returns the run's folder. Raises what `measure` does."""
-    return measure_matrix(sweep, asked_matrix(sweep), results, command, progress)
 
 
 def measure_matrix(sweep: Sweep, matrix: Matrix, results: Path, command: Sequence[str], progress: Progress) -> Path:
