@@ -11,6 +11,7 @@ from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
 from harness.spec.exclusions import exclusions
+from harness.spec.grouping import idle_in
 from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.names import must_be_known, own_of
@@ -233,7 +234,7 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
         meshes, unmatched = _meshes(sweep, catalogue, at)
         yield from (*refused, *unmatched)
         values = {**at.model_dump(), "global_batch_size": _examples_an_update(at), **_counted(catalogue, point)}
-        if at.network and at.workers == 1 and not at.asynchronous:
+        if at.network and idle_in("network", at):
             yield LeftOut(f"{at.strategy}, 1 worker over a network", f"{ALONE}; it is measured without")
             values["network"] = ""
         for packing, mesh in itertools.product(packings, meshes):

@@ -70,12 +70,18 @@ def own_curve(cell: BaseModel) -> tuple[Any, ...]:
     return tuple(getattr(cell, key) for key in TABLE if key in IDLE_SOMEWHERE and key in keys)
 
 
+def idle_in(key: str, cell: BaseModel) -> bool:
+    """Whether a cell has no use for what it is asked for of an axis."""
+    idle = TABLE[key].idle
+    return idle is not None and idle(cell)
+
+
 def lies_in_family_on_curve(point: BaseModel, cell: BaseModel) -> bool:
     """Whether `point` is on the curve of `cell`: equal but for what varies along it and what is idle there. The two are
     known to be of one `family`: to find that out takes ten times as long."""
     return all(
-        getattr(point, key) == getattr(cell, key) or (axis.idle is not None and axis.idle(point))
-        for key, axis in TABLE.items()
+        getattr(point, key) == getattr(cell, key) or idle_in(key, point)
+        for key in TABLE
         if key in IDLE_SOMEWHERE and key in type(cell).model_fields
     )
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand, sweep_from
+from harness.spec.axes import TABLE
 from harness.spec.inputs import LeftOut
 from harness.trial.engines import catalogue_of
 from tests.spec.catalogues import CATALOGUE
@@ -284,6 +285,12 @@ def test_one_worker_is_measured_once_and_without_a_network() -> None:
         ""
     ]
     assert any("1 worker over a network" in left.combination for left in matrix.left_out)
+
+
+def test_to_which_trainings_a_network_is_of_no_use_the_table_of_axes_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TABLE, "network", replace(TABLE["network"], idle=lambda cell: cell.workers < 3))
+    matrix = matrix_of(strategy="workers", replicas=1, workers=[2, 3], network="rate=1gbit")
+    assert networks_of(matrix)[1:] == [("workers", 2, ""), ("workers", 3, "rate=1gbit")]
 
 
 def test_one_worker_and_its_parameter_server_have_a_network_between_them() -> None:
