@@ -17,6 +17,8 @@ READ_S = 10.0
 """So often it is told how many examples have been read."""
 LEAST_S = 0.5
 """No speed is told of files that took less together: whole ones are looked for ten times a second."""
+TOKENS = 32
+"""The most of an example that a model of text takes in the command to train; it may be given more."""
 
 
 class FileLines(FilesListener):
@@ -85,7 +87,28 @@ def end_lines(target: Path, features: Features, new: bool) -> list[str]:
         lines += [*(_each_took(of) if of.ways else took), *_pays(of, examples)]
     elif not new:
         lines.append("nothing was missing: every file is as it was written")
-    return [*lines, f"train on it: python -m harness sweep --data {shlex.quote(f'{FILES}{target}')}"]
+    return [*lines, _how_to_train(target, features)]
+
+
+def _how_to_train(target: Path, features: Features) -> str:
+    """By a model that takes such examples, of which the default one takes images alone."""
+    told = "train a model of your own on it" if features.kind == "own" else "train on it"
+    model = _model_for(features)
+    with_model = f" --model {shlex.quote(model)}" if model else ""
+    return f"{told}: python -m harness sweep --data {shlex.quote(f'{FILES}{target}')}{with_model}"
+
+
+def _model_for(features: Features) -> str:
+    """With the sizes that its examples ask for; empty is the default one."""
+    if features.kind not in ("text", "categories"):
+        return {"table": "mlp", "own": "package.module:function"}.get(features.kind, "")
+    count, below = features.only_input.shape[0] or 0, features.vocabulary
+    if features.kind == "categories":
+        name, sizes = "recommender", {"tables": count, "rows": below}
+    else:
+        next_token = features.target is None
+        name, sizes = "gpt" if next_token else "lstm", {"tokens": min(TOKENS, count - next_token), "vocabulary": below}
+    return f"{name}({','.join(f'{key}={size}' for key, size in sizes.items() if size)})"
 
 
 def _took(of: Preparation) -> str:

@@ -9,15 +9,23 @@ import pytest
 
 from harness.cli._preparing import FileLines, end_lines
 from harness.record.tfrecords import Feature, Features, Preparation, ReadingSpeed, Runners, Shard, WayCost, WrittenShard
+from harness.spec import expand, sweep_from
+from harness.spec.calls import split_values
+from harness.trial.engines import catalogue_of
 
+LABEL = Feature(feature="label", encoding="int64")
 FEATURES = Features(
     kind="images",
     input=Feature(feature="image", encoding="image", shape=[None, None, 3]),
-    target=Feature(feature="label", encoding="int64"),
+    target=LABEL,
     examples=1000,
     digest="3f2a",
     shards=[Shard(file=str(k), examples=500, bytes=2_000_000, sha256="0") for k in range(2)],
 )
+
+
+def tokens(count: int) -> Feature:
+    return Feature(feature="tokens", encoding="int64", shape=[count])
 
 
 def said(
@@ -74,6 +82,34 @@ def test_what_nobody_has_kept_the_cost_of_is_not_said_to_have_cost_nothing() -> 
 
 def test_the_command_to_train_is_one_that_a_shell_takes() -> None:
     assert shlex.split(said([1], [1], target="my data/ph (1)")[-1])[-1] == "tfrecord:my data/ph (1)"
+
+
+@pytest.mark.parametrize(
+    ("features", "model"),
+    [
+        (FEATURES, "mnist_cnn"),
+        (Features(kind="text", input=tokens(65), target=LABEL, vocabulary=20_000), "lstm(vocabulary=20000)"),
+        (Features(kind="text", input=tokens(9), target=LABEL), "lstm(tokens=9)"),
+        (Features(kind="text", input=tokens(9), vocabulary=300), "gpt(tokens=8,vocabulary=300)"),
+        (Features(kind="table", input=tokens(9), target=LABEL), "mlp"),
+        (
+            Features(kind="categories", input=tokens(65), target=LABEL, vocabulary=70),
+            "recommender(tables=65,rows=70)",
+        ),
+        (Features(kind="own", input=tokens(9), target=LABEL), "package.module:function"),
+    ],
+)
+def test_the_command_to_train_has_a_model_that_takes_such_examples(
+    tmp_path: Path, features: Features, model: str
+) -> None:
+    (tmp_path / "0").write_bytes(b"1234")
+    there = features.model_copy(update={"shards": [Shard(file="0", examples=1, bytes=4, sha256="")], "examples": 1})
+    (tmp_path / "features.json").write_text(there.model_dump_json())
+    told, _, command = end_lines(tmp_path, there, new=False)[-1].partition(": python -m harness sweep ")
+    assert told == ("train a model of your own on it" if features.kind == "own" else "train on it")
+    flags = shlex.split(command)
+    asked = {flag.removeprefix("--"): split_values(value) for flag, value in zip(flags[::2], flags[1::2], strict=True)}
+    assert {cell.model for cell in expand(sweep_from({"strategy": ["none"], **asked}), catalogue_of()).cells} == {model}
 
 
 @pytest.mark.parametrize(
