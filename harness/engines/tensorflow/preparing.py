@@ -180,9 +180,11 @@ def write_group(source: Source, data_dir: Path, target: Path, features: Features
     Raises StorageError where `target` takes no files, UsageError for an example that cannot be written.
     """
     first, end = group[0].first, group[-1].first + group[-1].examples
-    examples, position = iter(source.part(data_dir, first, end - first).as_numpy_iterator()), first
+    part = source.part(data_dir, first, end - first)
+    position = 0 if part is None else first
+    examples = iter((source.examples(data_dir) if part is None else part).as_numpy_iterator())
     for plan in group:
-        while position < plan.first:  # of files that are whole already
+        while position < plan.first:  # of others' files, or of those that are whole already
             next(examples)
             position += 1
             sign_of_life(position)

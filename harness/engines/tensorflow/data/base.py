@@ -124,9 +124,9 @@ class Source(ABC):
         made.pixels = type_for(types[0])
         return made
 
-    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
-        """The `count` examples from number `first` on; those before are read, where a source knows no better."""
-        return self.examples(data_dir).skip(first).take(count)
+    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset | None":
+        """The `count` examples from number `first` on; None where they are found only by reading those before."""
+        return None
 
     def interleaved(self, data_dir: Path, files: int, in_order: bool) -> "tf.data.Dataset":
         """`examples` from so many files read side by side, one of each in turn, or where not `in_order` of any that has

@@ -97,8 +97,8 @@ class TfdsSource(Source):
             return _in_pieces(made)
         return made if self.gives == "images" else in_pairs(made)
 
-    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset":
-        """The same; no image before the first is decoded."""
+    def part(self, data_dir: Path, first: int, count: int) -> "tf.data.Dataset | None":
+        """Of images, of which none before the first is decoded."""
         builder = self._builder(data_dir)
         if self.gives != "images":
             return super().part(data_dir, first, count)
