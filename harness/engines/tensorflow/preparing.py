@@ -26,7 +26,7 @@ from harness.engines.tensorflow.structures import (
 from harness.errors import StorageError, UsageError
 from harness.protocol.preparing import Described, PrepareOrder, ReadingCompared, ShardPlan
 from harness.record.files import replace_file, to_json
-from harness.record.tfrecords import Feature, Features, ReadingSpeed, WrittenShard, by_its_place, side_file
+from harness.record.tfrecords import FEATURES, Feature, Features, ReadingSpeed, WrittenShard, by_its_place, side_file
 from harness.trial.sign_of_life import sign_of_life
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ def describe(source: Source, data_dir: Path) -> Described:
     sign_of_life()
     info, dataset = source.info(data_dir), source.examples(data_dir)
     tensors = _own_tensors(source.name, dataset) if source.gives == "own" else _tensors(source, info, dataset)
-    counted, state = info.examples, ""
-    if counted is None:  # which takes the pass that tells the state, too
-        state, counted = _counted(source.name, dataset)
+    state, counted = _state_and_count(source, data_dir, dataset, info.examples)
     features = Features(
         kind=source.gives,
         **tensors,
@@ -93,7 +91,7 @@ def describe(source: Source, data_dir: Path) -> Described:
         examples=counted,
         names=_class_names(source),
     )
-    return Described(features=features, state=f"{FORMAT} {state or source.state(data_dir)}")
+    return Described(features=features, state=f"{FORMAT} {state}")
 
 
 def _class_names(source: Source) -> list[str]:
@@ -102,15 +100,23 @@ def _class_names(source: Source) -> list[str]:
     return source.classes if isinstance(source, FolderSource) else []
 
 
-def _counted(name: str, dataset: "tf.data.Dataset") -> tuple[str, int]:
-    """The state of a pass, and how many examples it has."""
+def _state_and_count(source: Source, data_dir: Path, dataset: "tf.data.Dataset", told: int | None) -> tuple[str, int]:
+    """The state of the source, and how many examples it has. Where nobody tells that, or a features.json does, which a
+    person may have written, they are counted: a pass over them tells the state, too."""
     import tensorflow as tf
 
-    if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
-        raise UsageError(f"source: '{name}' never ends, expected one pass over its examples")
-    state, count = state_of_pass(dataset)
+    if told is not None and not isinstance(source, TfrecordSource):
+        state, count = source.state(data_dir), told
+    elif int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        raise UsageError(f"source: '{source.name}' never ends, expected one pass over its examples")
+    else:
+        state, count = state_of_pass(dataset)
     if not count:
-        raise UsageError(f"source: '{name}' has no examples")
+        raise UsageError(f"source: '{source.name}' has no examples")
+    if told not in (None, count):
+        raise UsageError(
+            f"source: '{source.name}' has {count:,} examples, and its {FEATURES} says {told:,}; correct it there"
+        )
     return state, count
 
 

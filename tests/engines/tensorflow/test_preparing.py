@@ -367,6 +367,16 @@ def test_what_has_no_pass_of_examples_that_can_be_kept_is_refused(tmp_path: Path
         described(tmp_path, source)
 
 
+@pytest.mark.usefixtures("own")
+def test_a_number_of_examples_that_a_person_has_written_is_refused_where_there_are_others(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    features, target = prepared("own_pairs:of_float64")
+    (target / "features.json").write_text(features.model_copy(update={"examples": 5}).model_dump_json())
+    with pytest.raises(UsageError, match=r"^source: 'tfrecord:.*' has 6 examples, and its features.json says 5; corre"):
+        described(tmp_path, f"tfrecord:{target}/[01]")
+
+
 @pytest.mark.usefixtures("own", "tf")
 def test_examples_that_have_changed_are_told_from_those_of_as_many_and_the_same_shapes(tmp_path: Path) -> None:
     counted, again, changed = (

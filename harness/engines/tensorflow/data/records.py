@@ -4,6 +4,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.engines.tensorflow.ending import OF_INPUT, classify
@@ -78,6 +79,22 @@ def _first(faults: Iterable[str | None]) -> str | None:
 
 MAGIC = {b"\x1f\x8b": "gzip", b"\x78\x01": "zlib", b"\x78\x9c": "zlib", b"\x78\xda": "zlib"}
 """How compressed files begin."""
+LENGTH_BYTES, OTHER_BYTES = 8, 16
+"""A record begins with its length in so many, and has as many beside its data: these and two checksums."""
+
+
+def may_hold_records(file: Path, compression: str) -> bool:
+    """Whether a file is compressed so, or begins with the length of a record that fits into it, which no text does."""
+    try:
+        if not file.is_file():
+            return False
+        with file.open("rb") as stream:
+            begins = stream.read(LENGTH_BYTES)
+        if compression != "none":
+            return MAGIC.get(begins[:2]) == compression
+        return 0 < int.from_bytes(begins, "little") <= file.stat().st_size - OTHER_BYTES
+    except OSError:  # which nobody may look into
+        return True
 
 
 def fault_of(file: str, compression: str) -> str | None:

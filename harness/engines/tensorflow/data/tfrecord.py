@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.arguments import path_of
 from harness.engines.tensorflow.data.base import DataInfo, Source
-from harness.engines.tensorflow.data.records import fault_of, records, told_as_fault
+from harness.engines.tensorflow.data.records import fault_of, may_hold_records, records, told_as_fault
 from harness.engines.tensorflow.structures import Weighted, by_place, from_places, one_or_several, unweighted
 from harness.errors import UsageError
 from harness.files import read_whole
@@ -81,15 +81,20 @@ class TfrecordSource(Source):
         return lacking, looked
 
     def info(self, data_dir: Path) -> DataInfo:
-        """As features.json says; of prepared files the examples of those that match."""
-        features = self.features
-        whole = features.examples if len(self._shards) == len(features.shards) else None
-        count = whole or sum(shard.examples for shard in self._shards) or None
+        """As features.json says; of prepared files the examples of those that match, of others' where all do."""
+        features, counted = self.features, sum(shard.examples for shard in self._shards)
+        count = counted or (features.examples if features.examples and self._are_all else None)
         shapes = {place: tuple(of.shape) for place, of in by_its_place(features.input).items()}
         labelled = features.target is not None
         return DataInfo(
             one_or_several(shapes), features.classes, count, features.vocabulary, labelled, features.numbers
         )
+
+    @functools.cached_property
+    def _are_all(self) -> bool:
+        """Whether no other file of their folder looks like one with examples."""
+        others = set(self.files[0].parent.glob("[!.]*")) - set(self.files)
+        return not any(may_hold_records(file, self.features.compression) for file in others)
 
     def examples(self, data_dir: Path) -> "tf.data.Dataset":
         """(input, target): images still to be decoded, those of one's own, of which each may be several, as the model

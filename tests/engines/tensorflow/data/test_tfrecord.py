@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -274,6 +275,21 @@ def test_files_are_read_one_after_the_other_or_side_by_side(made: Made, tmp_path
     order = [int(x[0]) for x, _ in source.interleaved(tmp_path, 2, in_order=True)]
     assert order[:8] == [0, 4, 1, 5, 2, 6, 3, 7]
     assert sorted(int(x[0]) for x, _ in source.interleaved(tmp_path, 3, in_order=False)) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("compression", "compress"), [("none", bytes), ("gzip", gzip.compress), ("zlib", zlib.compress)]
+)
+def test_how_many_examples_some_of_the_files_have_is_not_known(
+    tmp_path: Path, compression: str, compress: Callable[[bytes], bytes]
+) -> None:
+    for number in range(3):
+        (tmp_path / f"train-{number}").write_bytes(compress(struct.pack("<Q4x4s4x", 4, b"data")))
+    (tmp_path / "README").write_text("Whose they are, and what one may do with them.")
+    (tmp_path / "features.json").write_text(json.dumps({**ROWS, "compression": compression, "examples": 3}))
+    patterns = ("train-*", "train-[01]")
+    found = [load_source(f"tfrecord:{tmp_path}/{pattern}").info(tmp_path).examples for pattern in patterns]
+    assert found == [3, None]
 
 
 def test_a_source_of_no_files_says_that_there_is_nothing_to_read_side_by_side(tmp_path: Path) -> None:
