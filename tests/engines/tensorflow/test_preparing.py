@@ -52,6 +52,9 @@ MODULE = """
     def none():
         return uncounted().take(0)
 
+    def empty():
+        return from_slices((np.zeros((0, 4)), np.zeros(0)))
+
     def batches(batch_size, shard):
         return pairs("float32").batch(batch_size, drop_remainder=True)
 
@@ -344,7 +347,7 @@ def test_images_that_differ_in_size_and_are_decoded_already_lose_nothing(
     [
         ("synthetic", "^source: 'synthetic' has no examples of its own"),
         ("own_pairs:endless", "^source: 'own_pairs:endless' never ends, expected one pass"),
-        ("own_pairs:none", "^source: 'own_pairs:none' has no examples$"),
+        *((f"own_pairs:{name}", f"^source: 'own_pairs:{name}' has no examples$") for name in ("none", "empty")),
         *(
             (
                 f"own_pairs:{name}",
