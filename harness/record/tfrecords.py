@@ -192,7 +192,7 @@ class Features(RecordModel):
     @classmethod
     def _of_its_input(cls, given: Any) -> Any:
         if isinstance(given, dict) and "kind" not in given and isinstance(of := given.get("input"), dict):
-            several = _one_or_several(of) == SEVERAL_TENSORS or "weights" in given
+            several = SEVERAL_TENSORS in map(_one_or_several, (of, given.get("target"))) or "weights" in given
             return {**given, "kind": "own" if several else _kind_of(of.get("encoding"), of.get("shape") or [])}
         return given
 

@@ -148,6 +148,8 @@ def test_several_features_are_inputs_targets_and_weights_by_their_places(made: M
     [price] = y.targets
     np.testing.assert_array_equal(price, np.outer(np.arange(8), [1, -1]))
     np.testing.assert_array_equal(y.weights, np.arange(8) % 4)
+    targets = {"a": label, "b": PRICES["target"]}
+    assert made({"input": tokens, "target": targets}).gives == "own", "without weights, and beside one input, too"
 
 
 def test_images_among_other_features_are_decoded_apart_in_the_pipelines_parallel_calls(
