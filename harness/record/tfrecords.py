@@ -1,7 +1,7 @@
 """What TFRecord files hold: the features.json beside them, which `harness prepare` writes, or who has files already."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, SerializerFunctionWrapHandler, Tag, model_serializer, model_validator
 
@@ -15,6 +15,8 @@ Encoding = Literal["image", "raw", "int64", "float"]
 NumberType = Literal[
     "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float16", "float32", "float64"
 ]
+IN_BYTES = tuple(kind for kind in get_args(NumberType) if kind != "uint32")
+"""Types that `raw` holds: TensorFlow makes no others out of bytes."""
 OF_ENCODING: dict[str, NumberType] = {"image": "uint8", "raw": "uint8", "int64": "int64", "float": "float32"}
 """The type of a tensor's numbers where the file does not say it."""
 
@@ -52,6 +54,8 @@ class Feature(RecordModel):
                 raise ValueError("an image is uint8 of the shape [height, width, channels], of 1, 3 or 4 channels")
         elif None in self.shape[1:]:
             raise ValueError(f"only the first size of the shape of '{self.feature}' may be null, as it is no image")
+        if self.encoding == "raw" and self.dtype not in IN_BYTES:
+            raise ValueError(f"'{self.feature}' is {self.dtype}, and raw holds {', '.join(IN_BYTES)}")
         if self.most and (self.encoding == "image" or self.shape[:1] != [None]):
             raise ValueError(f"most cuts a first size that is null and no image's: that of '{self.feature}' is another")
         return self

@@ -367,6 +367,7 @@ def test_features_that_do_not_fit_are_told_in_one_line(
             "input: .* first size .* of 'words' may be null",
         ),
         (json.dumps({**ROWS, "input": {"a": {**WORDS, "shape": [None, None]}}}), "input.a: .* only the first size of "),
+        (json.dumps({**ROWS, "input": {**BYTES, "dtype": "uint32"}}), "input: .*'bytes' is uint32, and raw holds b"),
         (json.dumps({**ROWS, "input": {**ROWS["input"], "most": 2}}), "input: .* most cuts a first size that is nul"),
         (json.dumps({**IMAGES, "input": {**IMAGES["input"], "most": 2}}), "no image's: that of 'image' is another"),
         (json.dumps({"input": WORDS, "vocabulary": 9}), "target is missing.* only text of one length has none"),
