@@ -80,8 +80,8 @@ def describe(source: Source, data_dir: Path) -> Described:
         )
     source.prepare(data_dir)
     sign_of_life()
-    info, dataset = source.info(data_dir), source.examples(data_dir)
-    tensors = _own_tensors(source.name, dataset) if source.gives == "own" else _tensors(source, info, dataset)
+    info, dataset = source.info(data_dir), source.read(data_dir, 1, True)
+    tensors = _own_tensors(source, dataset) if source.gives == "own" else _tensors(source, info, dataset)
     state, counted = _state_and_count(source, data_dir, dataset, info.examples)
     features = Features(
         kind=source.gives,
@@ -120,23 +120,28 @@ def _state_and_count(source: Source, data_dir: Path, dataset: "tf.data.Dataset",
     return state, count
 
 
-def _own_tensors(name: str, dataset: "tf.data.Dataset") -> dict[str, Any]:
+def _own_tensors(source: Source, dataset: "tf.data.Dataset") -> dict[str, Any]:
     """Inputs, targets and weights of examples of the user's own, of which each may be a dict or tuple."""
     described: dict[str, Any] = {}
     for of, (key, has) in zip(PARTS, _parts_of(*dataset.element_spec).items(), strict=False):
         places = by_place(has)
         if not places or not all(map(_is_for_a_record, places.values())) or from_places(places) != has:
             raise UsageError(
-                f"source: '{name}' gives no target, inputs of which more than the first size varies, or others than in "
-                "dicts by names and in tuples; a record has none of these: train on it as it is, --data "
+                f"source: '{source.name}' gives no target, inputs of which more than the first size varies, or "
+                "others than in dicts by names and in tuples; a record has none of these: train on it as it is, --data "
                 "package.module:function"
             )
-        features = {
-            place: _of_numbers(f"{key}/{place}".rstrip("/"), one, one.shape, called(of, place))
-            for place, one in places.items()
-        }
+        features = {place: _own_tensor(source, key, place, one, called(of, place)) for place, one in places.items()}
         described[key] = features.get(ALONE, features)
     return described
+
+
+def _own_tensor(source: Source, key: str, place: str, spec: Any, told: str) -> Feature:
+    name = f"{key}/{place}".rstrip("/")
+    if spec.dtype.name != "string":
+        return _of_numbers(name, spec, spec.shape, told)
+    assert isinstance(source, TfrecordSource)  # which alone has images in bytes, that are written as they are
+    return by_its_place(getattr(source.features, key))[place].model_copy(update={"feature": name})
 
 
 def _is_for_a_record(spec: Any) -> bool:
@@ -188,7 +193,7 @@ def write_group(source: Source, data_dir: Path, target: Path, features: Features
     first, end = group[0].first, group[-1].first + group[-1].examples
     part = source.part(data_dir, first, end - first)
     position = 0 if part is None else first
-    examples = iter((source.examples(data_dir) if part is None else part).as_numpy_iterator())
+    examples = iter((source.read(data_dir, 1, True) if part is None else part).as_numpy_iterator())
     for plan in group:
         while position < plan.first:  # of others' files, or of those that are whole already
             next(examples)
@@ -253,8 +258,6 @@ def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tu
         return UsageError(f"source: example {number:,}{file} {fault}")
 
     def encode(number: int, x: Any, y: Any) -> tuple[bytes, int]:
-        if features.kind != "own" and features.only_input.encoding == "image" and not _may_be_image(x):
-            raise refuse(number, "is no JPEG or PNG; mend or remove it")
         label = unweighted(y)
         one_number = isinstance(features.target, Feature) and not features.target.shape
         if features.classes and one_number and not 0 <= int(label) < features.classes:
@@ -264,6 +267,8 @@ def _encoder(features: Features, source: Source) -> Callable[[int, Any, Any], tu
             values = by_place(part) if isinstance(part, dict | tuple) else {ALONE: part}
             size += sum(len(value) if isinstance(value, bytes) else value.nbytes for value in values.values())
             for place, of in by_its_place(described[key]).items():
+                if of.encoding == "image" and not _may_be_image(values[place]):
+                    raise refuse(number, "is no JPEG or PNG; mend or remove it")
                 held[of.feature] = _packed(of, values[place])
         example = tf.train.Example(features=tf.train.Features(feature=held))
         return example.SerializeToString(deterministic=True), size

@@ -300,6 +300,26 @@ def test_prepared_files_are_prepared_again_as_they_are(prepared: Prepared, sourc
         assert (twice / file).read_bytes() == (once / file).read_bytes()
 
 
+def test_images_among_other_features_stay_the_bytes_that_they_are(tf: Any, prepared: Prepared, tmp_path: Path) -> None:
+    images = [tf.io.encode_jpeg(np.full((16, 16, 3), 40 * k, np.uint8)).numpy() for k in range(6)]
+    picture, row = {"feature": "p", "encoding": "image", "shape": [16, 16, 3]}, {"encoding": "float", "shape": [1]}
+    of = {"input": {"picture": picture, "row": {"feature": "r", **row}}, "target": {"feature": "y", **row}}
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "features.json").write_text(json.dumps(of))
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs" / "0.tfrecord")) as out:
+        for k, image in enumerate(images):
+            example = tf.train.Example()
+            example.features.feature["p"].bytes_list.value.append(image)
+            for name in ("r", "y"):
+                example.features.feature[name].float_list.value.append(k)
+            out.write(example.SerializeToString())
+    features, target = prepared(f"tfrecord:{tmp_path / 'theirs'}")
+    assert features.input["picture"].encoding == "image"
+    files = load_source(f"tfrecord:{target}/[01]")
+    read = list(files.read(tmp_path, 1, True).as_numpy_iterator())
+    assert [(x["picture"], *x["row"], *y) for x, y in read] == [(image, k, k) for k, image in enumerate(images)]
+
+
 def test_a_folder_of_images_gives_each_with_the_class_of_its_folder_in_a_mixed_order(
     pictures: Path, prepared: Prepared, tmp_path: Path
 ) -> None:

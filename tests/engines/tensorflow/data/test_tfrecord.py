@@ -170,7 +170,7 @@ def test_images_among_other_features_are_decoded_apart_in_the_pipelines_parallel
         for cut in ("source", "decode")
     ]
     assert [(x["picture"].dtype.name, y.targets.dtype.name) for x, y in cut_off] == [("string",) * 2, ("uint8",) * 2]
-    assert cut_off[1] == source.examples(tmp_path).element_spec  # as `prepare` writes them
+    assert cut_off[1] == source.examples(tmp_path).element_spec
     with pytest.raises(UsageError, match="mask is no class from 0 to 6: 7; expected"):
         gate_batches(made({**of, "classes": 7}), tmp_path, shape, 8, 4, 2)
 
