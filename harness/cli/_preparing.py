@@ -1,5 +1,6 @@
 """How far `prepare` is, as one line that is written anew on a terminal or a line a file elsewhere; and its end."""
 
+import math
 import shlex
 import statistics
 import time
@@ -151,8 +152,8 @@ def _pays(of: Preparation, examples: int) -> list[str]:
     saved = examples / statistics.median(source) - examples / statistics.median(files)
     if of.written < examples or not of.wall_s:
         return [*read, f"a pass over all examples takes {saved:.1f} s less from the files"]
-    passes = of.wall_s / saved
-    return [*read, f"where reading is the limit, the time to prepare is won back after {max(1, passes):,.0f} passes"]
+    passes = plural(math.ceil(of.wall_s / saved), "pass")
+    return [*read, f"where reading is the limit, the time to prepare is won back after {passes}"]
 
 
 def _megabytes(count: int) -> str:

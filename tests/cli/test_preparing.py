@@ -141,6 +141,12 @@ def test_whether_it_pays_is_told_only_where_all_turns_of_one_were_faster(
     assert verdict.startswith(says)
 
 
+@pytest.mark.parametrize(("wall_s", "passes"), [(3.0, "1 pass"), (21.0, "5 passes")])
+def test_the_pass_in_which_the_rest_is_won_back_counts_as_a_whole_one(wall_s: float, passes: str) -> None:
+    verdict = said([90, 100, 110], [190, 200, 210], wall_s=wall_s)[3]
+    assert verdict == f"where reading is the limit, the time to prepare is won back after {passes}"
+
+
 def test_of_several_ways_it_is_said_what_each_took_and_which_takes_the_least_time() -> None:
     lines = said([90, 100, 110], [190, 200, 210], beam=[41, 40, 45, 44], local=[20, 19, 22, 21])
     assert lines[1:4] == [
