@@ -26,6 +26,7 @@ from harness.report.export import exporters
 from harness.report.notebook import ExplainResult, SweepResult
 from harness.report.tables.cells import cell_frame
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
+from harness.report.tables.explain import explain_tables
 from harness.run.kinds.explain import ExplainSettings
 from harness.run.kinds.published_table import import_table
 from harness.spec.expand import Matrix
@@ -223,8 +224,13 @@ def test_where_a_step_goes_is_told_of_a_run_as_sentences_as_parts_and_in_a_noteb
     assert str(found).splitlines() == list(found.answer)
     page = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
     assert page.findtext("p/strong") == found.answer[0]
-    within = sum(bool(one.within) for one in found.explanations)
-    assert len(page.findall("table")) == len(cells) + within > len(cells)
+    tables = explain_tables(found.explanations)
+    assert len(tables) > len(cells)
+    assert [caption.text for caption in page.iter("caption")] == [table.title for table in tables]
+    assert {table.note for table in tables} <= {line.text for line in page.iter("p")}
+    marked = ["".join(row.itertext()) for row in page.iter("tr") if row.get("class") == "marked"]
+    assert marked
+    assert all(row.startswith("* ") and "marked" not in row for row in marked), "no style sheet hides what is spoken"
 
 
 def test_cells_of_a_sweep_are_taken_apart_from_python_as_the_verb_does_it(

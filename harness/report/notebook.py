@@ -3,7 +3,7 @@ HTML."""
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,15 +20,15 @@ from harness.report.comparison.base import Surface
 from harness.report.comparison.table import comparison_table, narrowed
 from harness.report.comparison.words import headline, sides_line, verdict_sentences
 from harness.report.limits import known_rates, results_of
-from harness.report.page.markup import body_of
+from harness.report.page.markup import PLAIN_MARK, body_of
 from harness.report.step_parts import StepsExplained, explained
 from harness.report.tables.cells import cell_frame
-from harness.report.tables.collectives import bus_words, collective_tables, latency_table
+from harness.report.tables.collectives import known_collectives, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table
-from harness.report.tables.table import Table
+from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
 
 if TYPE_CHECKING:
@@ -75,13 +75,16 @@ class SweepResult:
         return "\n".join(self.answer)
 
     def _repr_html_(self) -> str:
+        return "".join((*_paragraphs(self.answer), *_shown(self._tables())))
+
+    def _tables(self) -> Iterator[Table]:
+        """The tables of collectives; of each other work its ranking and what stands by it."""
         summary, rates = self.summary, known_rates(self.run, self.summary)
-        trained = [work for work in summary.workloads if not of_collectives(work)]
-        rankings = [ranking_table(work, summary.noise, rates=rates) for work in trained]
-        tables = (*collective_tables(summary), latency_table(summary), *rankings)
-        beside = (make(work) for work in summary.workloads for make in (stages_table, engines_table))
-        said = (*self.answer, *filter(None, [bus_words(self.run, summary)]))
-        return "".join((*_paragraphs(said), *map(_html, tables), *map(_noted, beside)))
+        yield from (*known_collectives(self.run, summary), latency_table(summary))
+        for work in summary.workloads:
+            if not of_collectives(work):
+                yield ranking_table(work, summary.noise, rates=rates)
+            yield from (stages_table(work), engines_table(work))
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class ExplainResult:
         return "\n".join(self.answer)
 
     def _repr_html_(self) -> str:
-        return "".join((*_paragraphs(self.answer), *map(_html, self._found.tables)))
+        return "".join((*_paragraphs(self.answer), *_shown(self._found.tables)))
 
     @functools.cached_property
     def _found(self) -> StepsExplained:
@@ -156,7 +159,8 @@ class ComparisonResult:
 
     def _repr_html_(self) -> str:
         said = [headline(self.comparison), *verdict_sentences(self.comparison), sides_line(self.comparison)]
-        return "".join((*_paragraphs(said), _html(narrowed(comparison_table(self.comparison)))))
+        table = replace(narrowed(comparison_table(self.comparison)), note="")  # which is of columns left out
+        return "".join((*_paragraphs(said), *_shown([table])))
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
@@ -165,15 +169,14 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
         yield f"<p>{escape(line)}</p>" if number else f"<p><strong>{escape(line)}</strong></p>"
 
 
-def _noted(table: Table) -> str:
-    """With its title before it and its note below it."""
-    return f"<p>{escape(table.title)}</p>{_html(table)}<p>{escape(table.note)}</p>" if table.rows else ""
+def _shown(tables: Iterable[Table]) -> Iterator[str]:
+    """Those that have rows; what is to be noted of several stands below the last of them."""
+    yield from map(_html, noted_once([table for table in tables if table.rows]))
 
 
 def _html(table: Table) -> str:
-    """The rows that a page shows; text stays text."""
-    if not table.rows:
-        return ""
+    """The rows that a page shows, with the table's title above and its note below; text stays text."""
     heads = "".join(f"<th>{escape(column.name)}</th>" for column in table.columns)
-    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{body_of(table)}</tbody>"
-    return f"<table>{head}{body}</table><p>{escape(table.left_out)}</p>"
+    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{body_of(table, PLAIN_MARK)}</tbody>"
+    below = "".join(f"<p>{escape(text)}</p>" for text in (table.left_out, table.note) if text)
+    return f"<table><caption>{escape(table.title)}</caption>{head}{body}</table>{below}"

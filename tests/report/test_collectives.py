@@ -1,5 +1,6 @@
 """Collectives as a reader of nccl-tests knows them, on the terminal and on the page."""
 
+import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -319,7 +320,10 @@ def test_markdown_and_a_notebook_have_these_tables_and_no_ranking_for_each_size(
     titles = [line for line in markdown.splitlines() if line.startswith("## ")]
     [table] = collective_tables(summarise(bent.manifest, bent.trials))
     assert titles == [f"## {table.title}", "## Latency and bandwidth"]
+    latencies = latency_table(summarise(bent.manifest, bent.trials))
+    assert re.findall("<caption>(.*?)</caption>", notebook) == [table.title, latencies.title]
     assert notebook.count("<table>") == 2
+    assert all(f"<p>{html.escape(of.note)}</p>" in notebook for of in (table, latencies))
 
 
 def test_markdown_says_once_how_the_tables_read_and_has_what_is_wrong_and_unproved(run: Run) -> None:

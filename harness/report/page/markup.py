@@ -13,21 +13,23 @@ _LONG_HEAD, _LONG = 60, 90
 _MARKED, _LONG_NAME = ' class="marked"', ' class="long"'
 _MARK = '<span class="mark"><span aria-hidden="true">* </span><span class="unseen">marked: </span></span>'
 """For those who do not see the row's ground, and for paper."""
+PLAIN_MARK = "* "
+"""Where no style sheet hides what is said to those who hear the page."""
 
 
-def body_of(table: Table) -> Markup:
-    """The `<tr>` of every row that a page shows, escaped."""
-    return Markup("\n").join(map(Markup, _rows(table)))
+def body_of(table: Table, mark: str = _MARK) -> Markup:
+    """The `<tr>` of every row that a page shows, escaped; `mark` is what a row begins with that is set apart."""
+    return Markup("\n").join(map(Markup, _rows(table, mark)))
 
 
-def _rows(table: Table) -> Iterator[str]:
+def _rows(table: Table, mark: str) -> Iterator[str]:
     kinds = [(column.name in _HEADS, "number" if column.numeric else "words") for column in table.columns]
     for number, row in enumerate(table.first):
         marked = number in table.marked
         cells = [_cell(text, *kind) for text, kind in zip(row, kinds, strict=True)]
         if marked:
             tag, end, rest = cells[0].partition(">")
-            cells[0] = f"{tag}{end}{_MARK}{rest}"
+            cells[0] = f"{tag}{end}{mark}{rest}"
         yield f"<tr{_MARKED if marked else ''}>{''.join(cells)}</tr>"
 
 

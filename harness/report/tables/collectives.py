@@ -95,16 +95,8 @@ def collective_tables(
 
 def known_collectives(run: Run, summary: RunSummary) -> tuple[Table, ...]:
     """The same with the limits of the run's machine, which are beside it or where the reader looks for them."""
-    return collective_tables(summary, _limits_of(run, summary), run.manifest.sweep.launcher)
-
-
-def bus_words(run: Run, summary: RunSummary) -> str:
-    """What carries the bytes at most, by the same limits, in a sentence; empty where it is not known."""
-    return _at_most(collective_groups(summary), _limits_of(run, summary), run.manifest.sweep.launcher).strip()
-
-
-def _limits_of(run: Run, summary: RunSummary) -> LimitsRecord | None:
-    return known_limits(run, results_of(run)) if collective_groups(summary) else None
+    limits = known_limits(run, results_of(run)) if collective_groups(summary) else None
+    return collective_tables(summary, limits, run.manifest.sweep.launcher)
 
 
 def most_of(group: CollectiveGroup, limits: LimitsRecord | None, launcher: str) -> BusLimit | None:
