@@ -88,11 +88,11 @@ def load_parts(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
 @checked
 def load_collectives(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The collectives of one run of `work="collective"` or of several: time, algbw and busbw with 95 % intervals, and
-    the line α + S/β; one row a collective of a size.
+    the line α + S/β; one row a collective of a size, of a run of `ab` one a side.
 
     Arguments and errors are those of `load`; UsageError, too, for a run without collectives.
     """
-    from harness.report.tables.frames import collective_frame
+    from harness.report.tables.cells import collective_frame
 
     return collective_frame(_read(runs, results), Path(results))
 
@@ -100,11 +100,12 @@ def load_collectives(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame
 @checked
 def load_pipelines(*runs: PathName, results: Folder = RESULTS) -> pd.DataFrame:
     """The input pipelines of one run of `work="pipeline"` or of several: what each gives with its 95 % interval, what
-    its model takes and whether input is the limit; one row a pipeline, and one a stage that it is cut off behind.
+    its model takes and whether input is the limit; one row a pipeline, and one a stage that it is cut off behind,
+    of a run of `ab` one a side.
 
     Arguments and errors are those of `load`; UsageError, too, for a run without pipelines.
     """
-    from harness.report.tables.frames import pipeline_frame
+    from harness.report.tables.cells import pipeline_frame
 
     return pipeline_frame(_read(runs, results))
 

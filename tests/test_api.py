@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,22 +21,24 @@ from harness.analysis.tries import Try
 from harness.cli import command_line
 from harness.errors import UsageError
 from harness.record.explain import TryRecord
-from harness.record.reading import RunListing
+from harness.record.reading import Run, RunListing
 from harness.report.export import exporters
 from harness.report.notebook import ExplainResult, SweepResult
-from harness.report.tables.cells import cell_frame
+from harness.report.tables.cells import cell_frame, collective_frame, pipeline_frame
 from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS
 from harness.report.tables.explain import explain_tables
 from harness.run.kinds.explain import ExplainSettings
 from harness.run.kinds.published_table import import_table
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
-from harness.spec.work import OwnStepCell
+from harness.spec.work import Cell, OwnStepCell
 from tests.comparisons import ab_run, stored, sweep_run
 from tests.engines.numpy_engine import SPEC
 from tests.explained import RATIOS, explain_run
 from tests.faulted import write_example
+from tests.report.collectives import RING
 from tests.report.export.runs import REFERENCE, ROOT, reference, results_with_reference
+from tests.report.pipelines import FAST
 from tests.report.quantities import run_of
 from tests.run.kinds.published import PUBLISHED
 from tests.synthetic import make_cell
@@ -138,6 +140,33 @@ def test_a_decision_is_summarised_one_side_at_a_time(tmp_path: Path) -> None:
         harness.summary(run)
     with pytest.raises(UsageError, match=r"^side: given 'b', expected none: the run has no sides$"):
         harness.summary(REFERENCE, side="b")
+
+
+@pytest.mark.parametrize(
+    ("frame_of", "cell", "rate"),
+    [
+        (lambda runs: collective_frame(runs, Path()), RING, "algbw_bytes_per_s"),
+        (pipeline_frame, FAST, "input_per_s"),
+    ],
+)
+def test_collectives_and_pipelines_of_a_decision_have_a_row_a_side(
+    frame_of: Callable[[list[Run]], pd.DataFrame], cell: Cell, rate: str, tmp_path: Path
+) -> None:
+    trials = [
+        trial.model_copy(update={"side": side, "step_time_s": trial.step_time_s * times})
+        for trial in run_of([cell], tmp_path).trials
+        for side, times in (("a", 2), ("b", 1))
+        if trial.step_time_s is not None
+    ]
+    frame = frame_of([replace(ab_run([0.0] * 4, cells=(cell, cell)), trials=trials)])
+    assert list(frame["side"]) == ["a", "b"]
+    slow, fast = frame[rate]
+    assert fast == pytest.approx(2 * slow)
+
+
+def test_what_explain_draws_from_an_input_alone_is_no_pipeline_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no pipelines; measure some with sweep --work pipeline"):
+        harness.load_pipelines(stored(explain_run(RATIOS | {"only_input": 1.2}), tmp_path))
 
 
 def test_a_share_is_a_number_or_a_text_as_on_the_command_line() -> None:

@@ -17,8 +17,8 @@ from harness.report.figures import pipelines_figure
 from harness.report.kinds import presentation_of
 from harness.report.notebook import SweepResult
 from harness.report.page.report import render
+from harness.report.tables.cells import pipeline_frame
 from harness.report.tables.columns import PIPELINE_COLUMNS
-from harness.report.tables.frames import pipeline_frame
 from harness.report.tables.pipelines import pipeline_rows, stages_table
 from harness.report.tables.sweep import ranking_table
 from harness.report.terminal.run import run_text
@@ -210,13 +210,13 @@ def test_for_other_tools_a_row_has_what_the_figure_says_and_one_a_stage_what_is_
 def test_csv_json_and_frames_have_the_same_rows(run: Run) -> None:
     rows = pipeline_rows(run)
     columns = [column.name for column in PIPELINE_COLUMNS]
-    assert [["run_id", *row] for row in rows] == [columns] * len(rows)
+    assert [["run_id", "side", *row] for row in rows] == [columns] * len(rows)
     frame = pipeline_frame([run])
     assert list(frame) == columns
     assert frame["input_is_the_limit"].dropna().tolist() == ["no", "yes", "undecided"]
     own = presentation_of(run.manifest).exporters()
     assert json.loads(own["json"].export(run, None) or "")["pipelines"] == rows
-    assert (own["pipelines"].export(run, None) or "").splitlines()[0].split(",") == columns[1:]
+    assert (own["pipelines"].export(run, None) or "").splitlines()[0].split(",") == columns[2:]
 
 
 def test_an_input_beside_which_no_model_was_measured_has_a_row_of_its_own(run: Run) -> None:

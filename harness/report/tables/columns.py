@@ -195,6 +195,7 @@ _OWN = f"95 % interval {IN_THESE_MINUTES}"
 """Of a throughput by itself; a ratio of trials that took turns does not feel what the machine does later."""
 
 
+_SIDE = Column("side", "category", "", "a or b of a run of ab")
 _INPUT_OVER_MODEL = (
     *_interval("input_over_model", "×", "what the input gives ÷ what the model takes; below 1 input is the limit"),
     Column(
@@ -332,6 +333,7 @@ PART_COLUMNS: tuple[Column, ...] = (
 
 COLLECTIVE_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
+    _SIDE,
     Column("cell_id", "category", "", "identity of the cell"),
     Column("collective", "category", "", "all_reduce, reduce_scatter, all_gather or broadcast"),
     Column("between", "category", "", "who takes part, and over what"),
@@ -351,6 +353,7 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
 """One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
 PIPELINE_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
+    _SIDE,
     Column("cell_id", "category", "", "identity of the cell"),
     Column("cell", "category", "", "the pipeline's short name, also of a row that is a part of it"),
     Column("up_to", "category", "", "the stage that it is cut off behind; empty is all of it"),
@@ -367,7 +370,7 @@ PIPELINE_COLUMNS: tuple[Column, ...] = (
 `harness.load_pipelines`."""
 RATE_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "category", "", "the run"),
-    Column("side", "category", "", "a or b of a run of ab"),
+    _SIDE,
     Column("cell_id", "category", "", "identity of the cell"),
     Column("cell", "category", "", "the cell's short name"),
     Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),

@@ -1,10 +1,9 @@
 """A run as pandas frames: the columns of `harness.report.tables.columns`, with types that do not depend on the run.
 
-Cells have theirs in `harness.report.tables.cells`.
+Cells have theirs in `harness.report.tables.cells`, and what is of sides.
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +13,9 @@ from harness.analysis.explain import explanations_of
 from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
 from harness.report.export.rows import ExportRow
-from harness.report.tables.collectives import collective_rows
 from harness.report.tables.columns import (
-    COLLECTIVE_COLUMNS,
     COMPARISON_COLUMNS,
     PART_COLUMNS,
-    PIPELINE_COLUMNS,
     RUN_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
@@ -28,7 +24,6 @@ from harness.report.tables.columns import (
     ColumnKind,
 )
 from harness.report.tables.explain import part_rows
-from harness.report.tables.pipelines import pipeline_rows
 from harness.report.tables.quantities import columns_for
 from harness.visible import printable
 
@@ -89,17 +84,6 @@ def listing_frame(listings: Sequence[RunListing]) -> "pd.DataFrame":
 def part_frame(runs: Sequence[Run]) -> "pd.DataFrame":
     """One row a part of each cell's step, of runs of `explain`. UsageError on a run of another kind."""
     return run_frame(PART_COLUMNS, ((run, part_rows(explanations_of(run))) for run in runs))
-
-
-def collective_frame(runs: Sequence[Run], results: Path) -> "pd.DataFrame":
-    """One row a collective of a size, with the limits of its machine that are in `results`. UsageError on a run without
-    collectives."""
-    return run_frame(COLLECTIVE_COLUMNS, ((run, collective_rows(run, results)) for run in runs))
-
-
-def pipeline_frame(runs: Sequence[Run]) -> "pd.DataFrame":
-    """One row a pipeline, and one a stage that it is cut off behind. UsageError on a run without pipelines."""
-    return run_frame(PIPELINE_COLUMNS, ((run, pipeline_rows(run)) for run in runs))
 
 
 def run_frame(columns: Sequence[Column], rows_of: Iterable[tuple[Run, list[ExportRow]]]) -> "pd.DataFrame":
