@@ -7,7 +7,7 @@ sets them apart may be their environment, their revision, or nothing at all.
 import hashlib
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from harness.analysis.comparison.pairs import took_turns
@@ -126,7 +126,8 @@ class ArmBlocks:
         rules = TurnRules(self.windows, self.max_warmup, hash((self.seed, block, attempt)), at_once, at_once)
         while order:
             group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
-            trials = [self._live(by_name[n], block, group, number, attempt) for number, n in enumerate(order)]
+            asked = [_asked(by_name[n], kept) for n in order]
+            trials = [self._live(arm, block, group, number, attempt) for number, arm in enumerate(asked)]
             cards = watch_of((arm.request.cell for arm in arms), arms[0].zygote.engine)
             left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree, cards).run()
             order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
@@ -151,6 +152,14 @@ class ArmBlocks:
             interrupts=self.interrupts,
             side=arm.name,
         )
+
+
+def _asked(arm: Arm, kept: Sequence[TrialRecord]) -> Arm:
+    """What is asked of an arm beside what the block has kept: to be traced once. Another trial that runs since memory
+    had no room for all at once would write over its trace."""
+    if not any(trial.side == arm.name and trial.trace is not None for trial in kept):
+        return arm
+    return replace(arm, request=arm.request.model_copy(update={"trace": None}))
 
 
 def start_order(seed: int, block: int, names: Sequence[str]) -> list[str]:

@@ -3,14 +3,16 @@
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.analysis.comparison.pairs import pairs_of
 from harness.errors import HarnessError, Interrupted
+from harness.protocol.messages import Request, TraceRequest
 from harness.record import RunStore, TrialRecord, load_run
-from harness.record.trial import Plant
+from harness.record.trial import Plant, TraceRecord
 from harness.run.interrupts import Interrupts
 from harness.run.kinds.arms import ArmBlocks, start_order
 from harness.run.kinds.base import Arm
@@ -20,7 +22,7 @@ from harness.run.turns import group as turns
 from harness.spec import Sweep
 from harness.spec.cell import TrainingCell
 from tests.record.examples import cell, manifest, trial
-from tests.run.fakes import Actor, FakeZygote, Play, Plays
+from tests.run.fakes import WELL, Actor, FakeZygote, Play, Plays
 from tests.run.sided import TWO, at, dies, says
 
 FOUR = ("a", "again", "c", "d")
@@ -118,6 +120,23 @@ def test_pairs_that_memory_parted_run_again_together(
         assert max(map(len, groups(ended))) <= room
     assert arms.counting.done == 4 * 4 + arms.counting.total
     assert (room < 4) == (arms.counting.total > 0)
+
+
+def test_an_arm_that_runs_again_for_lack_of_memory_is_traced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns.TurnGroup, "_another_fits", lambda group, *_: group._waiting and len(group._live) < 2)
+
+    def well(request: Request) -> Play:
+        trace = request.trace and TraceRecord(path=request.trace.path, steps=5, bytes=1)
+        return Play(outcome=WELL.model_copy(update={"trace": trace}))
+
+    arms = Arms(tmp_path, {"a": well})
+    trace = TraceRequest(run=str(tmp_path), path="traces/a")
+    arms.arms[0] = replace(arms.arms[0], request=arms.arms[0].request.model_copy(update={"trace": trace}))
+    again = sum(trial.side == "a" for trial in arms.run()) - 1
+    assert again > 0
+    assert [request.trace for request in arms.zygotes["a"].spawned] == [trace] + [None] * again
 
 
 def test_an_arm_that_dies_is_not_tried_again_in_its_block(tmp_path: Path) -> None:
