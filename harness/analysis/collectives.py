@@ -56,6 +56,12 @@ class OpCurve:
         """t = α + S/β, in pieces where one line does not hold; None of too few sizes."""
         return fit({one.cell.size: one.times_s for one in self.figures})
 
+    @property
+    def unfitted(self) -> tuple[int, ...]:
+        """Sizes that have a time in too few blocks to be on the line."""
+        line = self.line
+        return () if line is None else tuple(one.cell.size for one in self.figures if one.cell.size not in line.sizes)
+
 
 @dataclass(frozen=True)
 class CollectiveGroup:

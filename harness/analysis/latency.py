@@ -76,6 +76,11 @@ class Piece:
     """By size, the smallest first: those are the range."""
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Those that it is fitted to, the smallest first."""
+        return tuple(residual.size for residual in self.residuals)
+
+    @property
     def smallest(self) -> int:
         """Bytes from which on it holds."""
         return self.residuals[0].size
@@ -129,6 +134,11 @@ class LatencyBandwidth:
     """The one of the smallest sizes first."""
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Those that it is fitted to, the smallest first."""
+        return tuple(size for piece in self.pieces for size in piece.sizes)
+
+    @property
     def latency_s(self) -> OverBlocks:
         """α of the smallest sizes: the latency."""
         return self.pieces[0].latency_s
@@ -163,8 +173,10 @@ class LatencyBandwidth:
 
 
 def fit(times: Times) -> LatencyBandwidth | None:
-    """The fit over the blocks in which every size was measured; None of fewer than FEWEST_SIZES or without a block."""
-    sizes = sorted(times)
+    """The fit over the blocks in which every size was measured, without sizes that fewer than half of the blocks have:
+    these would take the other blocks from all. None of fewer than FEWEST_SIZES or without a block."""
+    every = set[int]().union(*times.values())
+    sizes = sorted(size for size, of in times.items() if 2 * len(of) >= len(every))
     blocks = sorted(set.intersection(*(set(times[size]) for size in sizes))) if sizes else []
     if len(sizes) < FEWEST_SIZES or not blocks:
         return None

@@ -112,6 +112,18 @@ def test_a_block_in_which_a_size_is_missing_is_left_out() -> None:
     assert line.blocks == 4
 
 
+@pytest.mark.parametrize(("lacking", "blocks", "sizes"), [(2, 3, SIZES), (3, 5, SIZES[:-1])])
+def test_a_size_that_fewer_than_half_of_the_blocks_have_takes_no_other_block_with_it(
+    lacking: int, blocks: int, sizes: Sequence[int]
+) -> None:
+    some = times(noise=0.05)
+    for block in range(lacking):
+        del some[2**24][block]
+    line = fit(some)
+    assert line is not None
+    assert (line.blocks, line.sizes) == (blocks, sizes)
+
+
 def test_through_two_sizes_no_line_is_fitted_nor_through_none() -> None:
     some = times()
     assert fit({size: some[size] for size in SIZES[:2]}) is None

@@ -100,6 +100,26 @@ def test_three_sizes_have_a_latency_and_a_bandwidth_and_two_have_none(tmp_path: 
     assert "Latency and bandwidth" in render(made.manifest, made.trials, more)
 
 
+def test_a_size_for_which_memory_had_no_room_in_most_blocks_is_on_no_line_and_named(tmp_path: Path) -> None:
+    sizes = [4 * 2**power for power in (0, 10, 20, 24)]
+    made = run_of([RING.model_copy(update={"size": size}) for size in sizes], tmp_path)
+    ended = {"status": "out_of_memory", "reason": "it asked for more", "windows": None, "step_time_s": None}
+    made.trials[:] = [
+        trial.model_copy(update=ended) if trial.block and trial.cell.get("size") == sizes[-1] else trial
+        for trial in made.trials
+    ]
+    found = summarise(made.manifest, made.trials)
+    table = latency_table(found)
+    assert [(row[4] == "no interval", row[7]) for row in table.rows] == [(False, "4 B – 4 MiB")]
+    assert table.note.endswith(
+        " Not fitted is what fewer than half of the blocks have: all_reduce, 2 replicas, virtual-cpu, auto, 64 MiB."
+    )
+    assert [(row["piece"], row["line_s"] is None) for row in collective_rows(made)] == [*[(1, False)] * 3, (None, True)]
+    drawn = collective_figure(collective_groups(found)[0], "figure")
+    assert drawn is not None
+    assert "fitted to all sizes of an op, but for those that the table names; " in drawn.caption
+
+
 @pytest.mark.parametrize("off", [0.998, 1.002])
 def test_a_residual_that_rounds_to_nothing_has_no_sign(off: float, tmp_path: Path) -> None:
     """Times on a line, but for that of the middle size, which is off by two thousandths."""

@@ -124,7 +124,8 @@ def _of_limit(limit: BusLimit) -> str:
 def _caption(every: int, curves: Sequence[OpCurve], limit: BusLimit | None) -> str:
     parts = [f"Left the time of one collective, right its bus bandwidth; error bars are {OWN_INTERVAL}."]
     to = "the sizes of an op, in ranges where one line does not hold" if _cut(curves) else "all sizes of an op"
-    parts.append(f"Dashed: latency and bandwidth, fitted to {to}; what leaves the line is in the table.")
+    but = ", but for those that the table names" if any(curve.unfitted for curve in curves) else ""
+    parts.append(f"Dashed: latency and bandwidth, fitted to {to}{but}; what leaves the line is in the table.")
     if limit is not None:
         parts.append(_of_limit(limit) + (_OF_MEMORY if limit.of == "memory" else ""))
     if every > len(curves):

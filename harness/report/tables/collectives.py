@@ -1,7 +1,7 @@
 """Collectives as nccl-tests prints them: size, count, type, time, algorithm and bus bandwidth, and what was wrong."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def latency_table(summary: RunSummary) -> Table:
     note = (
         "t = α + S/β over the sizes S, fitted to the times of each block; intervals are Student's t over blocks. A "
         f"residual is what a size takes longer than the line says; where it is above {percent(MUCH)} beyond doubt the "
-        f"line does not hold.{_PIECES if any(len(line.pieces) > 1 for _, _, line in fits) else ''}"
+        f"line does not hold.{_PIECES if any(len(line.pieces) > 1 for _, _, line in fits) else ''}{_unfitted(fits)}"
     )
     rows = [
         tuple(map(printable, (group.collective, group.between, curve.name, *_fit_row(piece))))
@@ -132,6 +132,16 @@ def latency_table(summary: RunSummary) -> Table:
         for piece in line.pieces
     ]
     return Table("Latency and bandwidth", _FITS, tuple(rows), note)
+
+
+def _unfitted(fits: Iterable[tuple[CollectiveGroup, OpCurve, LatencyBandwidth]]) -> str:
+    """Which sizes are on no line; nothing where all are on one."""
+    named = [
+        printable(f"{group.collective}, {group.between}, {curve.name}, {_bytes(size)}")
+        for group, curve, _ in fits
+        for size in curve.unfitted
+    ]
+    return f" Not fitted is what fewer than half of the blocks have: {'; '.join(named)}." if named else ""
 
 
 def _fit_row(piece: Piece) -> tuple[str, ...]:
@@ -274,11 +284,11 @@ def _figure_row(one: CollectiveFigures, op: str, line: LatencyBandwidth | None) 
 
 
 def _line_row(line: LatencyBandwidth | None, size: int) -> ExportRow:
-    """What the fit says of a size, and the line of the piece that has it, the first piece being 1."""
+    """What the fit says of a size that it is of, and the line of the piece that has it, the first piece being 1."""
     pieces = () if line is None else line.pieces
-    number, piece = next(((n, of) for n, of in enumerate(pieces, start=1) if size <= of.largest), (None, None))
+    number, piece = next(((n, of) for n, of in enumerate(pieces, start=1) if size in of.sizes), (None, None))
     return {
-        "line_s": None if line is None else line.at(size),
+        "line_s": None if line is None or piece is None else line.at(size),
         "piece": number,
         **_limits_row("alpha_s", None if piece is None else piece.latency_s),
         **_limits_row("seconds_a_byte", None if piece is None else piece.seconds_a_byte),
