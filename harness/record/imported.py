@@ -74,9 +74,19 @@ class PublishedFigure(RecordModel):
             parts.append(f"{told['workers']} workers")
         if "batch_size" in told:
             parts.append(f"b{told['batch_size']}" + (" global" if told.get("batch_scope") == "global" else ""))
-        quiet = {"workers", "batch_size", "batch_scope", "global_batch_size", "tokens"}
+        quiet = {"workers", "batch_size", *self._told_by_batch()}
         parts += [told_value(key, value) for key, value in told.items() if key not in quiet]
         return " ".join(parts)
+
+    def _told_by_batch(self) -> set[str]:
+        """Keys of which the batch that a label has says as much as the figure."""
+        keys = self.keys
+        if "batch_size" not in keys:
+            return set()
+        by_itself = keys.get("batch_scope") == "global" or keys.get("ps", 0)
+        many = 1 if by_itself else int(keys["replicas"]) * int(keys.get("workers", 1))
+        follows = keys.get("global_batch_size") == many * int(keys["batch_size"])
+        return {"batch_scope", "global_batch_size"} if follows else {"batch_scope"}
 
 
 class ImportedRecord(RecordModel, Undertaking):

@@ -98,10 +98,12 @@ def told_among(cells: Sequence[Axes], key: str) -> str:
 def told_value(key: str, value: object) -> str:
     """A value of a key by itself: in the words of a label, or where these say nothing of it, with the key's name."""
     cell = SimpleNamespace(**{key: value})
+    named = f"{key} {str(value).lower() if isinstance(value, bool) else value}"
+    if key not in TABLE:
+        return named
     if TABLE[key].told or key in UNLABELLED:
         return value_words(cell, key)
-    text = str(value).lower() if isinstance(value, bool) else value
-    return _word(key, in_words=False)(cell) or f"{key} {text}"
+    return _word(key, in_words=False)(cell) or named
 
 
 def _word(key: str, in_words: bool) -> Word:

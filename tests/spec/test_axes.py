@@ -147,16 +147,35 @@ def test_a_published_figure_of_another_value_has_another_label(key: str) -> None
 
 def test_no_two_published_figures_that_each_give_another_axis_have_the_same_label() -> None:
     shared = {"strategy": "mirrored", "replicas": 2, "model": "mlp"}
-    numbers = [key for key in TABLE if key not in shared and Axes.model_fields[key].annotation is int]
+    numbers = [key for key, field in Axes.model_fields.items() if key not in shared and field.annotation is int]
     given = [(key, 4) for key in numbers]
     given += [(key, getattr(cell, key)) for key in TABLE if key not in (*shared, *numbers) for cell in pair_of(key)]
     labels = [
         PublishedFigure(row=2, keys={**shared, key: value}, throughput_examples_per_s=1.0).label
         for key, value in given
-        if key != "batch_scope" and value != ""  # which the batch says, and a table that has no column
+        if value != ""  # which a table says that has no such column
     ]
     assert len({*labels}) == len(labels)
     assert {"mirrored ×2 mlp 4 micro-batches", "mirrored ×2 mlp any order", "mirrored ×2 mlp no XLA"} < {*labels}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"global_batch_size": 16}, False),
+        ({"global_batch_size": 32, "workers": 2}, False),
+        ({"global_batch_size": 8, "batch_scope": "global"}, False),
+        ({"global_batch_size": 8, "workers": 2, "ps": 1}, False),
+        ({"global_batch_size": 8}, True),
+    ],
+)
+def test_a_published_figures_label_says_the_global_batch_where_its_batch_does_not_tell_it(
+    given: dict[str, str | int], told: bool
+) -> None:
+    keys = {"strategy": "mirrored", "replicas": 2, "model": "mlp", "batch_size": 8, **given}
+    figure = PublishedFigure(row=2, keys=keys, throughput_examples_per_s=1.0)
+    assert ("global_batch_size" in figure.label) == told
+    assert "batch_scope" not in figure.label
 
 
 @pytest.mark.parametrize("key", [key for key, axis in TABLE.items() if not axis.along_curve or axis.on_curve])
