@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.analysis.summary import CellSummary, RunSummary, WorkloadSummary
 from harness.errors import UsageError
 from harness.spec.axes import ENGINE, TABLE
+from harness.spec.bases import base_among
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.grouping import SIDE_BY_SIDE
 from harness.spec.work import Cell
@@ -54,7 +55,8 @@ def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: Fault
     about = distributed or fastest
     plain = about.model_copy(update={key: TABLE[key].base for key in SIDE_BY_SIDE})
     default = DEFAULT_OP if plain.engine == ENGINE else OF_ENGINE
-    for cell, role in ((plain, default), (about.base, BASE)):
+    base = trained(base_among(cell.trials.cell for cell in summary.cells)(about))
+    for cell, role in ((plain, default), (base, BASE)):
         there = summary.by_id.get(cell.cell_id)
         if there is not None and _is_taken(there, fault_of, passed_over):
             roles.append((cell, role))

@@ -13,12 +13,13 @@ All three are one log ratio times a known constant, so one interval (of the diff
 where both sides took turns) serves them all. It is never made from two cells' own intervals.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.analysis.cells import CellTrials, Measured
 from harness.analysis.estimates.intervals import Interval, LogEstimate, compare
+from harness.spec.bases import base_among
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import lies_in_family_on_curve
 from harness.spec.work import Cell
@@ -74,10 +75,11 @@ def relate(cell: CellTrials, base: CellTrials, kind: BaseKind, references: Itera
     )
 
 
-def no_strategy_base(cell: Cell, cells: Mapping[str, CellTrials]) -> CellTrials | None:
-    """The base *no strategy, one device* at the same batch, if it was measured and is ok."""
-    base = cells.get(cell.base.cell_id)
-    return base if base is not None and base.measured is not None else None
+def no_strategy_bases(cells: Sequence[CellTrials]) -> dict[str, CellTrials]:
+    """By cell id the base *no strategy, one device* at the same batch, of cells of which it was measured and is ok."""
+    by_id, base_of = {cell.cell_id: cell for cell in cells}, base_among(cell.cell for cell in cells)
+    bases = {cell.cell_id: by_id.get(base_of(cell.cell).cell_id) for cell in cells}
+    return {cell_id: base for cell_id, base in bases.items() if base is not None and base.measured is not None}
 
 
 def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
@@ -99,10 +101,10 @@ def own_base(cell: Cell, family: Iterable[CellTrials]) -> CellTrials | None:
 
 
 def both_bases(
-    cell: CellTrials, cells: Mapping[str, CellTrials], family: Iterable[CellTrials], references: Sequence[Measured]
+    cell: CellTrials, none: CellTrials | None, family: Iterable[CellTrials], references: Sequence[Measured]
 ) -> tuple[Scaling | None, Scaling | None]:
-    """(against no strategy, against the strategy's own smallest replica count)."""
-    none, own = no_strategy_base(cell.cell, cells), own_base(cell.cell, family)
+    """(against `none`, its base without a strategy, and against the strategy's own smallest replica count)."""
+    own = own_base(cell.cell, family)
     return (
         relate(cell, none, "no_strategy", references) if none and none.cell.competes else None,
         relate(cell, own, "own", references) if own else None,

@@ -10,7 +10,7 @@ from harness.analysis.estimates.intervals import Interval, cell_estimate, log_ra
 from harness.analysis.estimates.layout import Layout
 from harness.analysis.ops import OpGroup, op_groups
 from harness.analysis.ranking import Answer, Place, RankingScope, answer, rank, references_of
-from harness.analysis.scaling import Scaling, both_bases, no_strategy_base
+from harness.analysis.scaling import Scaling, both_bases, no_strategy_bases
 from harness.analysis.trends import trend_of, trends_of
 from harness.analysis.validation.turns import turn_cost
 from harness.record.manifest import RunManifest
@@ -261,11 +261,10 @@ def _summarise_workload(
     layout: Layout,
     judged: bool,
 ) -> WorkloadSummary:
-    by_id = {cell.cell_id: cell for cell in members}
     families: defaultdict[tuple[object, ...], list[CellTrials]] = defaultdict(list)
     for cell in members:
         families[family(cell.cell)].append(cell)
-    references = references_of(members)
+    references, bases = references_of(members), no_strategy_bases(members)
     competing = [cell for cell in members if cell.measured is not None and cell.cell.competes]
     ranked = [cell for cell in competing if cell.status == "ok" or rank_unproved]
     places = rank((cell.cell_id for cell in ranked), layout, judged)
@@ -274,7 +273,7 @@ def _summarise_workload(
     ops = op_groups(members, layout)
     summaries = []
     for cell in members:
-        vs_none, vs_own = both_bases(cell, by_id, families[family(cell.cell)], references)
+        vs_none, vs_own = both_bases(cell, bases.get(cell.cell_id), families[family(cell.cell)], references)
         twin = twins.get(cell.cell_id, ())
         summaries.append(CellSummary(cell, place_of.get(cell.cell_id), vs_none, vs_own, twin))
     # its name claims no value of cells without a place
@@ -328,10 +327,10 @@ def _evidence(cell: CellTrials) -> dict[str, object]:
 
 
 def _noise(cells: Sequence[CellTrials], trials: Sequence[TrialRecord]) -> Noise:
-    by_id = {cell.cell_id: cell for cell in cells}
+    bases = no_strategy_bases(cells)
     ratios = []
     for cell in cells:
-        base = no_strategy_base(cell.cell, by_id)
+        base = bases.get(cell.cell_id)
         if base is None or base.measured is None or cell.measured is None or base.cell_id == cell.cell_id:
             continue
         ratio = log_ratio(cell.measured.sample, base.measured.sample)

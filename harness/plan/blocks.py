@@ -2,11 +2,11 @@
 
 import itertools
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from harness.record.manifest import PlanRecord
-from harness.spec.bases import BasesOf, known_bases
+from harness.spec.bases import BasesOf, base_among, known_bases
 from harness.spec.grouping import THREADS, apart, turn_takers
 from harness.spec.work import Cell
 
@@ -75,14 +75,14 @@ def beside_bases(group: Sequence[str], cells: Mapping[str, Cell], never: Collect
 def _groups(
     present: Sequence[Cell], cells: Iterable[Cell], live: Mapping[str, int], shuffler: random.Random
 ) -> list[list[str]]:
-    bases_of = known_bases(cells)
+    bases_of, base_of = known_bases(cells), base_among(cells)
     comparable: dict[tuple[object, ...], list[Cell]] = {}
     for cell in present:
         comparable.setdefault(turn_takers(cell), []).append(cell)
     groups = []
     for members in comparable.values():
         size = min(MAX_LIVE, live.get(members[0].shape.device, MAX_LIVE))
-        families = _families(members)
+        families = _families(members, base_of)
         if len(members) > size:
             # in the matrix's order those of one precision would fill a group in each block and never meet the next's
             shuffler.shuffle(families)
@@ -95,11 +95,11 @@ def _groups(
     return groups
 
 
-def _families(members: Sequence[Cell]) -> list[list[Cell]]:
+def _families(members: Sequence[Cell], base_of: Callable[[Cell], Cell]) -> list[list[Cell]]:
     """Cells of one base case side by side."""
     families: dict[tuple[object, ...], list[Cell]] = {}
     for cell in members:
-        families.setdefault(apart(cell.base, THREADS), []).append(cell)
+        families.setdefault(apart(base_of(cell), THREADS), []).append(cell)
     return list(families.values())
 
 

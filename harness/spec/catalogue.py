@@ -53,6 +53,8 @@ class StrategyTraits:
     """Device kinds that the combination makes sense on; None is any."""
     loops: tuple[str, ...] | None = None
     """Loops that it has; None is every one."""
+    one_loop: bool = False
+    """Its step is one program whatever the loop is: it is measured once, under the first that is asked for."""
     copies_to_host: str = ""
     """Why its step copies from a device to the host whatever the harness does; empty where it need not."""
     no_faults: str = ""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from harness.errors import UsageError
 from harness.spec.axes import OUTER_FIRST, TABLE, is_own_code
+from harness.spec.bases import under_one_loop
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
@@ -58,11 +59,18 @@ def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
         must_be_taken([(sweep, catalogue)])
     _of_meshes(sweep)
     asked, left_out = _sorted_out(sweep, catalogue, _trainings(sweep, catalogue))
-    cells = dict.fromkeys(asked)
-    for cell in asked:
-        cells.update(dict.fromkeys(cell.bases(catalogue)))
+    bases = itertools.chain.from_iterable(cell.bases(catalogue) for cell in asked)
+    measured = under_one_loop((cell, catalogue) for cell in (*asked, *bases))
+    again = [_measured_already(cell, measured[cell]) for cell in asked if measured[cell] != cell]
+    cells = dict.fromkeys(measured.values())
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}
-    return Matrix(ordered(cells), left_out, added)
+    return Matrix(ordered(cells), (*left_out, *dict.fromkeys(again)), added)
+
+
+def _measured_already(cell: TrainingCell, other: Cell) -> LeftOut:
+    one = f"strategy '{cell.strategy}' is one program whatever the loop is"
+    reason = f"{one}: it is measured under '{other.get('loop')}'"
+    return LeftOut(f"{cell.strategy}, loop {cell.loop}", reason)
 
 
 def ordered(cells: Iterable[Cell]) -> tuple[Cell, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from harness.analysis.choice import BASE, DEFAULT_OP, DISTRIBUTED, FASTEST, Choice, choice_of
+from harness.analysis.choice import BASE, DEFAULT_OP, DISTRIBUTED, FASTEST, OF_ENGINE, Choice, choice_of
 from harness.analysis.summary import summarise
 from harness.errors import UsageError
 from harness.record.trial import TrialRecord
@@ -87,3 +87,9 @@ def test_where_no_ranked_cell_is_asked_for_the_fastest_unproved_one_is_taken_apa
 def test_an_unproved_base_case_is_taken_and_not_told_as_passed_over() -> None:
     found = choice(AUTO, NONE, without_proof=[NONE])
     assert (list(found.cells), found.passed_over) == ([AUTO, NONE], {})
+
+
+def test_the_base_case_of_a_loop_may_be_measured_under_another() -> None:
+    ddp, reduced = (make_cell("data_parallel", engine="torch", loop=loop, workers=2) for loop in ("ddp", "all_reduce"))
+    found = choice(reduced, ddp, ddp.base)
+    assert dict(found.cells) == {reduced: (FASTEST, OF_ENGINE), ddp.base: (BASE,)}

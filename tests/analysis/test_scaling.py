@@ -113,3 +113,19 @@ def test_where_one_count_has_two_shapes_the_own_base_has_as_many_replicas_a_work
         "multi_worker_mirrored 2 workers ×2 b32": "multi_worker_mirrored ×2 b32",
         "multi_worker_mirrored 4 workers ×1 b32": "multi_worker_mirrored 2 workers ×1 b32",
     }
+
+
+def over_none(*cells: Cell) -> dict[str, str]:
+    """Of each cell what its speed-up over no strategy is over, by labels."""
+    summary = summarise(*make_run(list(cells), faults=False))
+    return {cell.label: summary.by_id[cell.vs_none.base_id].label for cell in summary.cells if cell.vs_none}
+
+
+def test_where_no_strategy_was_measured_under_one_loop_it_is_the_base_of_every_loop_but_tensorflows() -> None:
+    of = {"engine": "torch", "workers": 2}
+    workers = [make_cell("data_parallel", 1, loop=loop, **of) for loop in ("ddp", "all_reduce")]
+    first, second = (cell.base for cell in workers)
+    assert over_none(first, *workers) == {cell.label: first.label for cell in workers}
+    assert over_none(first, second, *workers) == {cell.label: cell.base.label for cell in workers}, "as in earlier runs"
+    fit = make_cell("mirrored", 2, loop="fit")
+    assert over_none(make_cell("none"), fit) == {}, "custom is another program"

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,13 +30,16 @@ def swept(
     keeps: Callable[[Any], bool] = lambda _: True,
     forked: bool = True,
     variables: Mapping[str, str] = MappingProxyType({}),
+    under: Sequence[str] = (),
 ) -> Run:
     """As a sweep of these keys, but for the base cases that it adds, since here nothing is divided by them, and for the
     cells that are not kept, with these `variables` set. Unless its fork server is to be `forked`, it is started as for
-    a user."""
+    a user. Cells without a strategy, which a sweep measures under one loop, are measured `under` these, too."""
     sweep = sweep_from(dict(asked))
     every = asked_matrix(sweep)
-    cells = tuple(cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell))
+    kept = [cell for cell in every.cells if cell.cell_id not in every.added_base and keeps(cell)]
+    alone = [cell.model_copy(update={"loop": loop}) for cell in kept if cell.is_base for loop in under]
+    cells = tuple(dict.fromkeys([*kept, *alone]))
     with mock.patch.dict(os.environ, variables), handed_in(others=True) if forked else contextlib.nullcontext():
         return load_run(measure_matrix(sweep, Matrix(cells), folder, (), Quiet()))
 

@@ -205,3 +205,25 @@ def test_groups_with_room_for_one_base_case_have_the_one_device() -> None:
     [block] = make_plan([one, whole := on_all_cores(two), two, three], 1, 1, {"virtual-cpu": 2}).blocks
     assert {frozenset(ids([one, two])), frozenset(ids([one, three]))} <= set(map(frozenset, block))
     assert whole.cell_id in flat(block)
+
+
+def of_two_loops(batch: int) -> list[Cell]:
+    """Workers of two loops, after the only cell without a strategy that they are compared with."""
+    of = {"engine": "torch", "strategy": "data_parallel", "replicas": 1, "batch_size": batch}
+    counts = [(loop, n) for loop in ("ddp", "all_reduce") for n in (2, 3)]
+    workers = [cell(**of, loop=loop, workers=n, global_batch_size=batch * n) for loop, n in counts]
+    return [workers[0].base, *workers]
+
+
+@pytest.mark.parametrize("size", [2, 3, 64])
+def test_loops_whose_base_case_is_one_cell_have_it_beside_them_and_meet_others_through_it(size: int) -> None:
+    few, many = of_two_loops(8), of_two_loops(16)
+    bases = {of.cell_id: family[0].cell_id for family in (few, many) for of in family}
+    [block] = make_plan([*few, *many], 1, 1, {"virtual-cpu": size}).blocks
+    for group in block:
+        assert {bases[cell_id] for cell_id in group} <= set(group)
+        assert len(set(group)) == len(group) <= size
+    assert set(flat(block)) == set(bases)
+    assert any(set(bases.values()) <= set(group) for group in block)
+    split = beside_bases(ids(few[:0:-1]), by_id(few))
+    assert split == ids([few[0], *few[:0:-1]])

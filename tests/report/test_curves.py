@@ -138,3 +138,17 @@ def test_a_strategy_of_yours_looks_unlike_all_that_is_drawn_beside_it(own: str, 
     assert len({look.colour for look in looks(many)}) == len(many)
     more = [f"my_{number}" for number in range((len(SERIES) - 1) * len(MARKERS))]
     assert len({look[:2] for look in looks(more)}) == len(more)
+
+
+def test_every_panel_of_a_loop_has_the_base_case_that_was_measured_under_another() -> None:
+    of = {"engine": "torch"}
+    cells = [make_cell("data_parallel", loop=loop, workers=n, **of) for loop in ("ddp", "all_reduce") for n in (2, 3)]
+    base = cells[0].base
+    whole = base.model_copy(update={"intra_op_threads": 2})
+    picture = throughput_figure(workload([base, whole, *cells], faults=False), "fig")
+    assert picture is not None
+    panels = {row["cell_id"]: row["panel"] for row in picture.data if row["replicas"] == 2}
+    assert len({*panels.values()}) == 2
+    assert {row["panel"] for row in picture.data if row["cell_id"] == base.cell_id} == {*panels.values()}
+    assert len({row["ideal"] for row in picture.data if row["replicas"] == 2}) == 1
+    assert all(row["ideal"] and row["whole_machine"] for row in picture.data)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.spec import CrossDeviceOpTraits, DeviceTraits, Matrix, StrategyTraits, Sweep, expand, sweep_from
-from harness.spec.axes import TABLE
+from harness.spec.axes import ENGINE, TABLE
+from harness.spec.bases import known_bases
 from harness.spec.inputs import LeftOut
 from harness.trial.engines import catalogue_of
 from tests.spec.catalogues import CATALOGUE
@@ -404,3 +405,34 @@ def test_where_nothing_but_a_loop_without_the_op_is_asked_for_it_is_bad_usage() 
     alone = {"engine": ["torch"], "strategy": ["data_parallel"], "workers": [2], "replicas": [1]}
     with pytest.raises(UsageError, match="loop ddp: 'fp16_compress' is an op of --loop ddp_hook"):
         expand(sweep_from({**alone, "cross_device_op": ["fp16_compress"]}), catalogue_of("torch"))
+
+
+def of_all_loops(engine: str, **keys: Any) -> tuple[list[str], Matrix]:
+    """The engine's loops in the order in which they are asked for, and what is planned of every strategy."""
+    names = catalogue_of(engine)
+    loops = [*reversed(names.loops)]
+    asked = {"strategy": [*names.strategies], "replicas": [1, 2], "workers": [1, 2], "loop": loops, "model": ["mlp"]}
+    return loops, expand(sweep_from({"engine": engine, **asked, **keys}), names)
+
+
+def loops_alone(matrix: Matrix) -> set[str]:
+    """The loops under which no strategy is planned."""
+    return {cell.get("loop") for cell in matrix.cells if cell.is_base}
+
+
+@pytest.mark.parametrize("engine", ["horovod", "jax", "keras_distribution", "tensorflow", "torch"])
+def test_where_no_strategy_is_one_program_whatever_the_loop_it_is_planned_under_the_first_and_the_base_of_all(
+    engine: str,
+) -> None:
+    loops, matrix = of_all_loops(engine)
+    each = loops if engine == ENGINE else loops[:1]
+    assert loops_alone(matrix) == {*each}
+    again = "strategy 'none' is one program whatever the loop is: it is measured under"
+    told = [item for item in matrix.left_out if item.reason.startswith(again)]
+    assert told == [LeftOut(f"none, loop {loop}", f"{again} '{loops[0]}'") for loop in loops if loop not in each]
+    bases_of = known_bases(matrix.cells)
+    assert all(bases_of(cell) for cell in matrix.cells)
+    others = [name for name in catalogue_of(engine).strategies if name != "none"]
+    assert engine == ENGINE or len(loops_alone(of_all_loops(engine, strategy=others)[1])) == 1
+    left = loops_alone(of_all_loops(engine, exclude=f"strategy=none loop={loops[0]}")[1])
+    assert left == {*(loops if engine == ENGINE else loops[1:2])}, "what is excluded stands in for none"

@@ -16,7 +16,7 @@ CARDS = DeviceTraits(
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
     strategies = (
-        StrategyTraits(NONE, "a plain jitted step on one device", max_replicas=1, instruments=True),
+        StrategyTraits(NONE, "a plain jitted step on one device", max_replicas=1, instruments=True, one_loop=True),
         StrategyTraits(
             "data_parallel",
             "weights on every device, batches cut over them, as the loop says",

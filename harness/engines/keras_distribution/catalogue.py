@@ -9,7 +9,13 @@ from harness.trial.same_work.catalogue import NONE
 def load_catalogue() -> Catalogue:
     """The catalogue of this installation."""
     strategies = (
-        StrategyTraits(NONE, "Model.fit without a distribution, on one device", max_replicas=1, instruments=True),
+        StrategyTraits(
+            NONE,
+            "Model.fit without a distribution, on one device",
+            max_replicas=1,
+            instruments=True,
+            one_loop=True,
+        ),
         StrategyTraits(
             "distribution",
             "keras.distribution over the devices of one process, as the loop says; model_parallel takes --mesh",

@@ -28,10 +28,11 @@ from harness.report.words.over import base_case
 from harness.report.words.scaling import found_efficient, found_fastest, over_the_better_base, whole_machine_words
 from harness.report.words.text import shortened
 from harness.spec.axes import ENGINE, TABLE
+from harness.spec.bases import base_among
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import SIZE, THREADS, apart, family, lies_in_family_on_curve, own_curve
 from harness.spec.naming import TOLD, sayings, told_value, value_words
-from harness.spec.work import quantity_of
+from harness.spec.work import Cell, quantity_of
 
 CellValue = Callable[[CellSummary], Interval | None]
 
@@ -130,11 +131,8 @@ def _throughput_value(summary: WorkloadSummary) -> CellValue:
 def _panels(
     summary: WorkloadSummary, value: CellValue, *, throughput: bool, anchors: Sequence[Published] = ()
 ) -> list[Panel]:
-    grouped: defaultdict[TrainingCell, list[CellSummary]] = defaultdict(list)
-    for cell in summary.cells:
-        of = cell.trials.cell
-        if cell.measured is not None and isinstance(of, TrainingCell):
-            grouped[of.base].append(cell)
+    base_of = base_among(cell.trials.cell for cell in summary.cells)
+    grouped = _by_base(summary, base_of)
     for base in [base for base, cells in grouped.items() if len({_devices(cell) for cell in cells}) < 2]:
         del grouped[base]  # no curve: the whole machine has one device, and its threads are in no other panel's title
     told = _in_titles(grouped)
@@ -149,11 +147,24 @@ def _panels(
         words = {"batch_size": f"{scope} {base.batch_size:,}"} | {key: _title_words(base, key) for key in told}
         title = ", ".join(words[key] for key in sorted(words, key=lambda key: key != "engine"))
         panel = _panel(title, cells, curves, throughput=throughput, anchors=anchors)
-        panels.append(replace(panel, whole=_whole_of(summary, base)) if throughput else panel)
+        panels.append(replace(panel, whole=_whole_of(summary, base_of(base))) if throughput else panel)
     return panels
 
 
-def _whole_of(summary: WorkloadSummary, base: TrainingCell) -> Point | None:
+def _by_base(summary: WorkloadSummary, base_of: Callable[[Cell], Cell]) -> dict[TrainingCell, list[CellSummary]]:
+    """What was measured, each with its base case, which of several loops may be the same cell."""
+    grouped: defaultdict[TrainingCell, list[CellSummary]] = defaultdict(list)
+    measured = {cell.trials.cell: cell for cell in summary.cells if cell.measured is not None}
+    for of, cell in measured.items():
+        if isinstance(of, TrainingCell):
+            grouped[of.base].append(cell)
+    for base, cells in grouped.items():
+        if base not in measured and (other := measured.get(base_of(base))) is not None:
+            cells.insert(0, other)
+    return grouped
+
+
+def _whole_of(summary: WorkloadSummary, base: Cell) -> Point | None:
     """The best that no strategy on the whole machine does, at any batch size, in all else as `base`."""
     few = {*THREADS, "batch_size", SIZE}
     alike = apart(base, few)

@@ -24,7 +24,9 @@ from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
+from harness.run.request import names_for
 from harness.spec.axes import CELL_KEYS
+from harness.spec.bases import under_one_loop
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell, must_be_of_one_quantity
@@ -133,7 +135,8 @@ def _asked(
     check_turns(a[0], b[0])
     for sweep, cell in (a, b):
         must_live_together([cell], only_engine_of(sweep))
-    return (a[0], b[0]), (a[1], b[1])
+    measured = under_one_loop((cell, names_for(cell, sweep)) for sweep, cell in (a, b))
+    return (a[0], b[0]), (measured[a[1]], measured[b[1]])
 
 
 def _refuse_what_engines_set(sweeps: Sequence[Sweep], given: Sequence[Given]) -> None:

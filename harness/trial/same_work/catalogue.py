@@ -60,7 +60,7 @@ def replicas_are_processes(
     are those of `explain` that it has in a loop; `cycles` as in StrategyTraits; `cards` are its devices beside the
     processor."""
     strategies = (
-        StrategyTraits(NONE, alone, max_replicas=1, instruments=bool(instruments)),
+        StrategyTraits(NONE, alone, max_replicas=1, instruments=bool(instruments), one_loop=True),
         StrategyTraits(
             "data_parallel",
             f"a process a replica, gradients averaged {averaged} as the loop says: give --workers, not --replicas",

@@ -1,5 +1,6 @@
 """Horovod's cells, measured."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ TENSORS = 6
 WRAPPERS = ("optimizer", "fit")
 
 
-def measured(python: str, folder: Path, engine: str, forked: bool = True, **keys: Any) -> Run:
+def measured(
+    python: str, folder: Path, engine: str, forked: bool = True, under: Sequence[str] = (), **keys: Any
+) -> Run:
     """As in a sweep but for the base cases that it adds: here nothing is divided by them."""
     asked = {**COMMON, "engine": engine, **keys, "engine_python": f"horovod={python}"}
-    return swept(asked, folder, forked=forked)
+    return swept(asked, folder, forked=forked, under=under)
 
 
 def of(run: Run, **keys: Any) -> TrialRecord:

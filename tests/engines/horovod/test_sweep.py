@@ -2,6 +2,7 @@
 found to be wrong."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,8 @@ def right(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def wrapped(horovod_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder, strategies = tmp_path_factory.mktemp("wrapped"), ["none", "data_parallel"]
-    return measured(
-        horovod_python, folder, "horovod", **{**MLP, "strategy": strategies}, loop=list(WRAPPERS), workers=[1, 2]
-    )
+    keys: dict[str, Any] = {**MLP, "strategy": strategies, "loop": list(WRAPPERS), "workers": [1, 2]}
+    return measured(horovod_python, folder, "horovod", under=WRAPPERS, **keys)
 
 
 @pytest.fixture(scope="module")

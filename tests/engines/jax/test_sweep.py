@@ -121,12 +121,18 @@ def test_programs_of_one_cell_have_one_fingerprint_and_those_of_others_another(r
     assert len(set(found.values())) == len(found)
 
 
-def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:
-    plain = [
+def test_no_strategy_is_the_same_program_whatever_the_loop_and_measured_under_the_first(
+    right: Run, jax_python: str, tmp_path: Path
+) -> None:
+    [measured] = [
         trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads == THREADS
     ]
-    assert {trial.cell.loop for trial in plain} == {"jit", "shard_map"}
-    assert len({trial.executed.fingerprint for trial in plain}) == 1
+    alone = {"engine": "jax", "strategy": "none", "replicas": 1, "optimizer": "momentum", "intra_op_threads": THREADS}
+    asked = {**COMMON, **MLP, **alone, "engine_python": f"jax={jax_python}"}
+    plain = swept(asked, tmp_path, under=COMMON["loop"]).trials
+    assert measured.cell.loop == COMMON["loop"][0]
+    assert {trial.cell.loop for trial in plain} == {*COMMON["loop"]}
+    assert len({trial.executed.fingerprint for trial in [measured, *plain]}) == 1
 
 
 def of(run: Run, loop: str, op: str) -> TrialRecord:

@@ -1,7 +1,7 @@
 """Whole sweeps with keras.distribution: `DataParallel` and `ModelParallel` on one to four devices are right, and what
 is planted, or what Keras lets pass in silence, is found."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +22,7 @@ from tests.engines.sweeps import (
 pytestmark = pytest.mark.slow
 SHORT: dict[str, Any] = {"data": ["synthetic"], "trials": 1, "windows": 5, "window": 0.01, "max_warmup": 0}
 MLP = {"model": ["mlp"], "batch_size": [8], "intra_op_threads": [1]}
+LOOPS = ["data_parallel", "model_parallel"]
 FED = {**MLP, "data": ["digits"]}
 """Which have an order."""
 FAULTY = "tests.engines.keras_distribution.faulty:FaultyKeras"
@@ -43,12 +44,12 @@ def measured(
     keeps: Keeps = lambda _: True,
     forked: bool = True,
     variables: Mapping[str, str] = MappingProxyType({}),
+    under: Sequence[str] = (),
     **keys: Any,
 ) -> Run:
     """As a sweep of these keys, but for the base cases that it adds and the cells that are not kept."""
-    loops = ["data_parallel", "model_parallel"]
-    asked = {"engine": engine, "strategy": ["distribution"], "loop": loops, "optimizer": ["sgd"], **SHORT, **keys}
-    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps, forked, variables)
+    asked = {"engine": engine, "strategy": ["distribution"], "loop": LOOPS, "optimizer": ["sgd"], **SHORT, **keys}
+    return swept({**asked, "engine_python": f"keras_distribution={python}"}, folder, keeps, forked, variables, under)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def right(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     meshes = ["batch:1", "batch:2", "batch:3", "model:2", CUT]
     asked: dict[str, Any] = {"strategy": ["none", "distribution"], "replicas": [1, 2, 3], "mesh": meshes}
     keys = {**asked, **MLP, "optimizer": ["momentum"]}
-    return measured(keras_python, tmp_path_factory.mktemp("right"), **keys)
+    return measured(keras_python, tmp_path_factory.mktemp("right"), under=LOOPS, **keys)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_the_record_says_what_ran_and_on_what(right: Run) -> None:
 
 def test_no_strategy_is_the_same_program_whatever_the_loop(right: Run) -> None:
     plain = [trial for trial in right.trials if trial.cell.strategy == "none"]
-    assert {trial.cell.loop for trial in plain} == {"data_parallel", "model_parallel"}
+    assert {trial.cell.loop for trial in plain} == {*LOOPS}
     assert len({trial.executed.fingerprint for trial in plain}) == 1
 
 

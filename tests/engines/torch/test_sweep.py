@@ -101,10 +101,16 @@ def test_the_record_says_what_was_reduced_and_on_what(right: Run) -> None:
     assert right.manifest.facts["engine.torch.torch"]
 
 
-def test_no_strategy_is_the_same_step_whatever_the_loop(right: Run) -> None:
-    plain = [trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads == 1]
-    assert {trial.cell.loop for trial in plain} == set(WAYS)
-    assert len({trial.executed.fingerprint for trial in plain}) == 1
+def test_no_strategy_is_the_same_step_whatever_the_loop_and_measured_under_the_first(
+    right: Run, torch_python: str, tmp_path: Path
+) -> None:
+    [measured] = [trial for trial in right.trials if trial.cell.strategy == "none" and trial.cell.intra_op_threads == 1]
+    alone = {"engine": "torch", "strategy": "none", "replicas": 1, "optimizer": "momentum", "intra_op_threads": 1}
+    asked = {**COMMON, **MLP, **alone, "loop": list(WAYS), "engine_python": f"torch={torch_python}"}
+    plain = swept(asked, tmp_path, under=WAYS).trials
+    assert measured.cell.loop == WAYS[0]
+    assert {trial.cell.loop for trial in plain} == {*WAYS}
+    assert len({trial.executed.fingerprint for trial in [measured, *plain]}) == 1
 
 
 def of(run: Run, loop: str, op: str, workers: int = 2) -> TrialRecord:

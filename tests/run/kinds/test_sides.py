@@ -122,8 +122,9 @@ def test_sides_that_one_process_at_a_time_may_hold_a_device_for_are_refused_with
     [
         (MIRRORED, ["cross_device_op=auto"], []),
         ({**MIRRORED, "replicas": [1]}, ["bytes_per_pack=0"], ["bytes_per_pack=4096"]),
+        ({"engine": ["torch"], "strategy": ["none"]}, ["loop=ddp"], ["loop=all_reduce"]),
     ],
-    ids=["the default", "what one replica has no use for"],
+    ids=["the default", "what one replica has no use for", "the loop of one program"],
 )
 def test_what_was_given_and_makes_no_difference_is_refused(base: dict[str, Any], a: list[str], b: list[str]) -> None:
     assert said(base, a, b) == (
