@@ -25,6 +25,11 @@ from harness.spec.work import Cell, DistributedCell, OwnStepCell
 from harness.visible import quoted
 
 ALONE = "one process sends nothing over a network"
+WITHOUT_USE = {
+    "network": ("1 worker over a network", ALONE),
+    "cycle_time": ("1 worker with a cycle time", "one process waits for no cycle"),
+}
+"""Of axes that say nothing of one process (`Axis.idle`) what is asked of it, and why it is measured without."""
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 _Expanded = TypeVar("_Expanded", bound=Cell)
 
@@ -242,9 +247,10 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
         meshes, unmatched = _meshes(sweep, catalogue, at)
         yield from (*refused, *unmatched)
         values = {**at.model_dump(), "global_batch_size": _examples_an_update(at), **_counted(catalogue, point)}
-        if at.network and idle_in("network", at):
-            yield LeftOut(f"{at.strategy}, 1 worker over a network", f"{ALONE}; it is measured without")
-            values["network"] = ""
+        for key, (alone, why) in WITHOUT_USE.items():
+            if values[key] != TABLE[key].base and idle_in(key, at):
+                yield LeftOut(f"{at.strategy}, {alone}", f"{why}; it is measured without")
+                values[key] = TABLE[key].base
         for packing, mesh in itertools.product(packings, meshes):
             yield TrainingCell.model_validate({**values, "packing": packing, "mesh": mesh})
 

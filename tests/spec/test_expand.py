@@ -436,3 +436,15 @@ def test_where_no_strategy_is_one_program_whatever_the_loop_it_is_planned_under_
     assert engine == ENGINE or len(loops_alone(of_all_loops(engine, strategy=others)[1])) == 1
     left = loops_alone(of_all_loops(engine, exclude=f"strategy=none loop={loops[0]}")[1])
     assert left == {*(loops if engine == ENGINE else loops[1:2])}, "what is excluded stands in for none"
+
+
+@pytest.mark.parametrize(("workers", "times"), [([1, 2], [0, 5]), ([1, 2], [5, 0]), ([1], [5])])
+def test_one_process_is_measured_once_whatever_the_cycles_that_only_several_wait_for(
+    workers: list[int], times: list[int]
+) -> None:
+    asked = {"engine": "horovod", "strategy": "data_parallel", "replicas": 1, "workers": workers, "cycle_time": times}
+    matrix = expand(sweep_from(asked), catalogue_of("horovod"))
+    found = [(cell.get("workers"), cell.get("cycle_time")) for cell in matrix.cells if not cell.is_base]
+    assert found == [(1, 0), *((2, time) for time in sorted(times) if 2 in workers)]
+    reason = "one process waits for no cycle; it is measured without"
+    assert matrix.left_out == (LeftOut("data_parallel, 1 worker with a cycle time", reason),)
