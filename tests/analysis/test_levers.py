@@ -269,6 +269,12 @@ def test_a_lever_that_is_pulled_already_is_not_tried() -> None:
     assert tried(BOUND["input"], make_cell("mirrored", 2, prefetch=8)) == []
 
 
+def test_batches_ahead_are_no_lever_where_they_are_put_on_the_devices_within_the_step() -> None:
+    keras = make_cell("distribution", 2, engine="keras_distribution", loop="data_parallel", mesh="batch:2")
+    jax = make_cell("data_parallel", 2, engine="jax", loop="jit")
+    assert (tried(BOUND["input"], keras), tried(BOUND["input"], jax)) == ([], ["prefetch=8"])
+
+
 def test_an_input_that_decodes_again_and_again_or_one_by_one_has_levers_for_that() -> None:
     slow = make_cell("mirrored", 2, cache="none", parallel_calls=1)
     assert tried(BOUND["input"], slow) == ["cache=memory", "parallel_calls=0", "prefetch=8", "cache=file"]

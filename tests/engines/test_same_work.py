@@ -4,7 +4,7 @@ import itertools
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -315,11 +315,11 @@ def test_weights_are_as_many_and_of_the_spread_of_glorots_initialiser() -> None:
     assert kernel.std() == pytest.approx(limit / 3**0.5, rel=0.01)
 
 
-def refused(cell: TrainingCell) -> str:
-    """What an engine beside TensorFlow says of a cell; empty where it takes it."""
+def refused(cell: TrainingCell, taken: Collection[str] = AXES_OF_TRAININGS) -> str:
+    """What an engine beside TensorFlow says of a cell of which it has `taken` these keys; empty where it takes it."""
     request = Request(cell=cell, seed=1, data_dir="", window_s=0.1, intra_op_threads=1, inter_op_threads=1)
     try:
-        refuse_what_is_tensorflows(request, "Mine", "compiles nothing")
+        refuse_what_is_tensorflows(request, "Mine", "compiles nothing", taken)
     except Unsupported as unsupported:
         return str(unsupported)
     return ""
@@ -338,3 +338,9 @@ def test_an_axis_that_nobody_told_the_other_engines_of_is_refused_away_from_its_
     assert refused(Wider(**plain)) == ""
     expected = "added: Mine has nothing that it would change; leave the flag out"
     assert refused(Wider(**plain, added=1)) == expected
+
+
+def test_an_engine_refuses_a_key_that_the_others_take_where_it_has_no_use_for_it() -> None:
+    more = pair_of("prefetch")[1]
+    assert refused(more) == ""
+    assert refused(more, AXES_OF_TRAININGS - {"prefetch"}).startswith("prefetch: Mine has nothing that it would change")

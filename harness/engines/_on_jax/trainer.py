@@ -2,7 +2,7 @@
 
 import functools
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines._on_jax.devices import TrialDevices, in_order, mean
@@ -13,6 +13,7 @@ from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import BATCH_NORMALISATION, OVER_GLOBAL_BATCH, Resources
 from harness.trial.instruments import Holds
+from harness.trial.same_work.catalogue import AXES_OF_TRAININGS
 from harness.trial.same_work.instruments import Step, TakenApart
 from harness.trial.same_work.state import State, StateOrder
 from harness.trial.same_work.trainer import refuse_what_is_tensorflows
@@ -155,6 +156,6 @@ class OnJaxTrainer(TakenApart):
         return mean(value, self._request)
 
 
-def check(request: Request, title: str) -> None:
+def check(request: Request, title: str, taken: Collection[str] = AXES_OF_TRAININGS) -> None:
     """Unsupported, with the reason, for what the engine of a title does not do; see `refuse_what_is_tensorflows`."""
-    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA")
+    refuse_what_is_tensorflows(request, title, "JAX compiles every step with XLA", taken)

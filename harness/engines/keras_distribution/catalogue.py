@@ -1,9 +1,16 @@
 """Every name that a spec may use with keras.distribution, for the parent: importing this imports no Keras."""
 
+from dataclasses import replace
+
 from harness.engines._on_jax.catalogue import on_jax
 from harness.engines.keras_distribution.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, StrategyTraits
-from harness.trial.same_work.catalogue import NONE
+from harness.spec.work import TRAINING
+from harness.trial.same_work.catalogue import AXES_OF_TRAININGS, LEVERS, NONE
+
+OF_NO_USE = frozenset({"prefetch"})
+"""`fit` puts batches on the devices within the step, so that nothing of them is done ahead of it."""
+TAKEN = AXES_OF_TRAININGS - OF_NO_USE
 
 
 def load_catalogue() -> Catalogue:
@@ -34,4 +41,5 @@ def load_catalogue() -> Catalogue:
         ),
     )
     ways = {name: loop.summary for name, loop in loops().items()}
-    return on_jax("host platform devices of JAX; they share its cores", strategies, ways)
+    found = on_jax("host platform devices of JAX; they share its cores", strategies, ways)
+    return replace(found, taken={TRAINING: TAKEN}, levers=LEVERS - OF_NO_USE)

@@ -10,6 +10,7 @@ from harness.engines._on_jax.model import Model, TrainedModel
 from harness.engines._on_jax.recovery import OnJaxRecovering
 from harness.engines._on_jax.reference import JaxShares
 from harness.engines._on_jax.trainer import check
+from harness.engines.keras_distribution.catalogue import TAKEN
 from harness.engines.keras_distribution.instruments import jitted_without, refuse_what_no_sum_is_apart_in
 from harness.engines.keras_distribution.loops import DistributionWay, loops
 from harness.engines.keras_distribution.models import model_of
@@ -45,7 +46,7 @@ class KerasTrainer(OnJaxRecovering):
         import keras
         import numpy as np
 
-        check(request, self.title)
+        check(request, self.title, TAKEN)
         cell = request.training
         self._request, self._cell, self._devices = request, cell, set_up(request)
         keras.distribution.set_distribution(self._distribution)

@@ -256,14 +256,17 @@ def of_this_process(request: Request, threads: tuple[int, int]) -> Resources:
     )
 
 
-def refuse_what_is_tensorflows(request: Request, title: str, compiling: str) -> None:
-    """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA."""
+def refuse_what_is_tensorflows(
+    request: Request, title: str, compiling: str, taken: Collection[str] = AXES_OF_TRAININGS
+) -> None:
+    """Unsupported, with the reason, for what the engine of a title does not do; `compiling` is why it takes no XLA, and
+    of a cell's keys it has `taken` these into account."""
     cell = request.training
     if cell.precision != "float32":
         raise Unsupported(f"precision: with {title} this harness trains in float32 ({cell.precision})")
     if cell.xla:
         raise Unsupported(f"xla: {compiling}; leave the flag out")
-    refuse_what_is_beside(request, AXES_OF_TRAININGS, title, taken_apart=True)
+    refuse_what_is_beside(request, taken, title, taken_apart=True)
 
 
 def refuse_what_is_beside(request: Request, taken: Collection[str], title: str, taken_apart: bool = False) -> None:

@@ -53,7 +53,6 @@ def run(keras_python: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "model": ["mlp"],
         "batch_size": [8],
         "optimizer": ["sgd"],
-        "prefetch": [0],  # else batches of the slow input are made in others' turns, and a step waits for fewer
         "engine_python": f"keras_distribution={keras_python}",
     }
     return one_block(
