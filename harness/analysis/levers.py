@@ -300,7 +300,7 @@ def _is_there(cell: TrainingCell, fewer: TrainingCell, catalogue: Catalogue) -> 
     packs = cell.packing == "default" or fewer.replicas_in_sync > 1
     meshes = cell.mesh in ("", Mesh(batch=cell.replicas).text) or fewer.replicas == cell.replicas
     networks = not cell.network or fewer.workers > 1 or cell.asynchronous
-    return packs and meshes and networks and untrained(catalogue, fewer) is None
+    return packs and meshes and networks and not untrained(catalogue, fewer)
 
 
 def _if_not_slower(key: str) -> Callable[[Any, Explanation], object | None]:

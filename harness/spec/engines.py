@@ -17,7 +17,7 @@ from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
 from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import Sweep
-from harness.spec.taken import must_be_taken, with_names_of
+from harness.spec.taken import keys_untaken, must_be_taken, with_names_of
 from harness.spec.text import text_of
 from harness.spec.work import Cell
 
@@ -59,8 +59,9 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     none of them takes, and for a setting that the only one refuses.
     """
     if len(catalogues) == 1:
-        must_be_set(sweep, catalogues.values())
-        return [(sweep, catalogue) for catalogue in catalogues.values()]
+        alone = [(sweep, catalogue) for catalogue in catalogues.values()]
+        must_be_set(sweep, catalogues.values(), [] if sweep.work == PIPELINE else keys_untaken(alone))
+        return alone
     if sweep.step or sweep.work == PIPELINE:
         raise UsageError(
             f"engine: given {', '.join(catalogues)}, expected one: several train the same models, or do collectives"
@@ -124,10 +125,12 @@ def _sends(sweep: Sweep, catalogue: Catalogue) -> bool:
     return sweep.work != COLLECTIVE or any(traits.collectives for traits in catalogue.strategies.values())
 
 
-def must_be_set(sweep: Sweep, catalogues: Iterable[Catalogue]) -> None:
-    """UsageError for a setting that trials of one of the engines would refuse."""
-    for key, why in (refused for of in catalogues for refused in _refused(sweep, of)):
-        raise UsageError(f"{key}: given {text_of(key, getattr(sweep, key))}, but {why}")
+def must_be_set(sweep: Sweep, catalogues: Iterable[Catalogue], besides: Sequence[str] = ()) -> None:
+    """UsageError for the settings that trials of one of the engines would refuse; it says what is wrong `besides`."""
+    refused = dict(pair for of in catalogues for pair in _refused(sweep, of))
+    if refused:
+        told = [f"{key}: given {text_of(key, getattr(sweep, key))}, but {why}" for key, why in refused.items()]
+        raise UsageError("; ".join([*told, *besides]))
 
 
 def _refused(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, str]]:

@@ -137,9 +137,9 @@ def _with_replicas(sweep: Sweep, able: Mapping[str, StrategyTraits]) -> Sweep:
 def _buffers(sweep: Sweep, catalogue: Catalogue, beside_others: bool) -> Iterator[CollectiveCell | LeftOut]:
     for point in _product(CollectiveCell.model_fields, sweep, catalogue):
         at = CollectiveCell.model_construct(**point)
-        reason = untaken(catalogue, at, point["engine"]) or _nonsense(catalogue, at) or _nobody_to_send_to(at)
-        if reason is not None:
-            yield reason
+        reason = _nonsense(catalogue, at) or _nobody_to_send_to(at)
+        if reasons := untaken(catalogue, at, point["engine"]) or ([] if reason is None else [reason]):
+            yield from reasons
             continue
         packings, refused = _packings(sweep, catalogue, at)
         yield from refused
@@ -240,8 +240,8 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
 def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | LeftOut]:
     for point in _product(TrainingCell.model_fields, sweep, catalogue):
         at = TrainingCell.model_construct(**point)
-        if (reason := untrained(catalogue, at)) is not None:
-            yield reason
+        if reasons := untrained(catalogue, at):
+            yield from reasons
             continue
         packings, refused = _packings(sweep, catalogue, at)
         meshes, unmatched = _meshes(sweep, catalogue, at)
@@ -255,15 +255,13 @@ def _trainings(sweep: Sweep, catalogue: Catalogue) -> Iterator[TrainingCell | Le
             yield TrainingCell.model_validate({**values, "packing": packing, "mesh": mesh})
 
 
-def untrained(catalogue: Catalogue, at: TrainingCell) -> LeftOut | None:
-    """Why there is no such training, whatever its packing, mesh and network; None where there is."""
-    return (
-        untaken(catalogue, at, at.engine)
-        or _misfit(catalogue, at.model, at.data)
-        or _nonsense(catalogue, at)
-        or _undivided(at)
-        or unfed(catalogue, at)
-    )
+def untrained(catalogue: Catalogue, at: TrainingCell) -> list[LeftOut]:
+    """Why there is no such training, whatever its packing, mesh and network: each key that its engine does not take, or
+    what makes no sense first; nothing where there is one."""
+    if found := untaken(catalogue, at, at.engine):
+        return found
+    reason = _misfit(catalogue, at.model, at.data) or _nonsense(catalogue, at) or _undivided(at) or unfed(catalogue, at)
+    return [] if reason is None else [reason]
 
 
 def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:

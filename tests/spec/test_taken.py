@@ -66,7 +66,8 @@ def test_beside_tensorflow_what_an_engine_does_not_take_is_left_out_and_tensorfl
 def test_an_engine_of_which_nothing_is_left_says_what_it_does_not_take() -> None:
     both = matrix_from(engine=[ENGINE, "torch"], strategy="none", replicas=1, shards=2, shuffle_buffer=64)
     assert {cell.get("engine") for cell in both.cells} == {ENGINE}
-    assert LeftOut("engine torch", "shuffle_buffer 64: engine 'torch' takes 0 alone") in both.left_out
+    of_each = [f"{told}: engine 'torch' takes 0 alone" for told in ("shuffle_buffer 64", "shards 2")]
+    assert LeftOut("engine torch", "; ".join(of_each)) in both.left_out
 
 
 def test_a_data_service_is_not_denied_for_the_data_that_another_engine_trains_on() -> None:
@@ -122,6 +123,23 @@ def test_beside_others_an_engine_that_refuses_a_setting_is_left_out_with_the_rea
     assert {cell.get("engine") for cell in both.cells} == {ENGINE, "torch"}
     reason = "JAX has one pool of threads; give --intra-op-threads"
     assert LeftOut("engine jax, inter_op_threads 2", reason) in both.left_out
+
+
+def test_all_that_an_engine_does_not_take_is_named_at_once() -> None:
+    keys = {"engine": "torch", "strategy": "none", "replicas": 1, "cache": "none", "shuffle_buffer": [0, 64]}
+    axes = [
+        "cache: given none, but engine torch takes auto alone; leave it out",
+        "shuffle_buffer: given 0,64, but engine torch takes 0 alone; leave it out",
+    ]
+    assert refusal(**keys) == "; ".join(axes)
+    trace = "trace: given true, but TensorFlow's profiler alone is asked; leave the flag out"
+    assert refusal(**keys, trace=True) == "; ".join([trace, *axes])
+    packs = "bytes_per_pack: given 4096, but no strategy of this sweep packs by it: data_parallel"
+    assert refusal(**keys, bytes_per_pack=4096) == "; ".join([*axes, packs])
+    both = matrix_from(**{**keys, "engine": [ENGINE, "torch"], "cache": ["auto", "none"]})
+    told = {item.combination: item.reason for item in both.left_out}
+    assert told["torch: cache none"] == "engine 'torch' takes auto alone"
+    assert told["torch: shuffle_buffer 64"] == "engine 'torch' takes 0 alone"
 
 
 @pytest.mark.parametrize("kind", ["num_packs", "bytes_per_pack"])
