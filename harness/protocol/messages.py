@@ -140,7 +140,8 @@ class Request(Message):
     window_s: float
     intra_op_threads: int
     inter_op_threads: int
-    """Of TensorFlow; 0 is what suits the host where the trial runs (`harness.engines.tensorflow.threads`)."""
+    """Of TensorFlow and Horovod; 0 is under TensorFlow what suits the host where the trial runs
+    (`harness.engines.tensorflow.threads`)."""
     gpu_memory_mb: int = 0
     """Of TensorFlow's logical GPUs."""
     tpu: str = "local"

@@ -15,6 +15,7 @@ from harness.spec.expand import Matrix, expand, ordered
 from harness.spec.inputs import LeftOut, NothingLeft
 from harness.spec.names import must_be_known, own_of
 from harness.spec.pipeline import PIPELINE
+from harness.spec.settings import SETTINGS
 from harness.spec.spelling import SPELT, spelt
 from harness.spec.sweep import Sweep
 from harness.spec.taken import keys_untaken, must_be_taken, with_names_of
@@ -58,6 +59,7 @@ def each_engine(sweep: Sweep, catalogues: Mapping[str, Catalogue]) -> list[tuple
     ones, such as a user's own model, each is asked for. UsageError for a name that none of them has, for an axis that
     none of them takes, and for a setting that the only one refuses.
     """
+    must_be_read(sweep, catalogues.values())
     if len(catalogues) == 1:
         alone = [(sweep, catalogue) for catalogue in catalogues.values()]
         must_be_set(sweep, catalogues.values(), [] if sweep.work == PIPELINE else keys_untaken(alone))
@@ -131,6 +133,16 @@ def must_be_set(sweep: Sweep, catalogues: Iterable[Catalogue], besides: Sequence
     if refused:
         told = [f"{key}: given {text_of(key, getattr(sweep, key))}, but {why}" for key, why in refused.items()]
         raise UsageError("; ".join([*told, *besides]))
+
+
+def must_be_read(sweep: Sweep, catalogues: Iterable[Catalogue]) -> None:
+    """UsageError for a setting of devices of which none is asked for, or no engine has it: no trial would read it."""
+    placed = {*sweep.asked(DEVICE)}.intersection(itertools.chain(*(of.devices for of in catalogues)))
+    for key, setting in SETTINGS.items():
+        value, default = getattr(sweep, key), Sweep.model_fields[key].default
+        if setting.devices and value != default and placed.isdisjoint(setting.devices):
+            readers = " or ".join(setting.devices)
+            raise UsageError(f"{key}: given {text_of(key, value)}, but only trials on {readers} read it; leave it out")
 
 
 def _refused(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, str]]:

@@ -162,6 +162,8 @@ class Setting:
     """It says how a sweep repeats its cells: what says so where two sides are compared."""
     changes_timings: bool = False
     """Runs that differ in it may differ by it: a comparison of two runs says so."""
+    devices: tuple[str, ...] = ()
+    """Device kinds whose trials alone read it; nothing is all."""
     sets_rounds: bool = False
     """Sides that take turns must have the same."""
     repeated: bool = True

@@ -60,13 +60,14 @@ def _once_settings(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     return found
 
 
-def settings_of(sweep: Sweep, engine: str) -> list[KeyValue]:
+def settings_of(cell: Cell, sweep: Sweep, engine: str) -> list[KeyValue]:
     """The seed, and every setting that changes what a cell of this engine is measured to be and is not at its
     default."""
     found = []
     for key, setting in SETTINGS.items():
         value = interpreters_for(engine, sweep) if key == "engine_python" else getattr(sweep, key)
-        if setting.repeated and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
+        read = not setting.devices or cell.shape.device in setting.devices
+        if setting.repeated and read and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
             found.append((key, text_of(key, value), value))
     return found
 

@@ -47,12 +47,15 @@ class Settings(Spec):
         of_sides="both sides are always alive at once", changes_timings=True,
     )] = 0
     inter_op_threads: Annotated[Natural, Setting(
-        help="TensorFlow's inter-op threads; 0 is at least twice the replicas on virtual-cpu", changes_timings=True,
+        help="inter-op threads of TensorFlow and Horovod; 0 is, on virtual-cpu under TensorFlow, at least twice the "
+        "replicas", changes_timings=True,
     )] = 0
     gpu_memory_mb: Annotated[Natural, Setting(
-        help="memory limit of a logical GPU in MB; 0 is 2048", changes_timings=True,
+        help="memory limit of a logical GPU in MB; 0 is 2048", changes_timings=True, devices=("virtual-gpu",),
     )] = 0
-    tpu: Annotated[str, Setting(help="local, a TPU's name or its address", changes_timings=True)] = "local"
+    tpu: Annotated[str, Setting(
+        help="local, a TPU's name or its address", changes_timings=True, devices=("tpu",),
+    )] = "local"
     engine_python: Annotated[str, Setting(
         help="interpreters of engines other than TensorFlow, NAME=PATH,…; empty is this one where it has what the "
         "engine needs, else the one of `harness engine install NAME`", changes_timings=True,

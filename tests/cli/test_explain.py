@@ -150,14 +150,21 @@ def test_an_axis_chooses_among_the_runs_cells(harness: Harness, asked: list[Expl
     assert "'swept' has no such cell in a ranking" in error
 
 
-def test_a_setting_that_the_engine_of_the_runs_cells_refuses_is_refused_before_any_arm_runs(
-    harness: Harness, asked: list[ExplainSettings], tmp_path: Path
+@pytest.mark.parametrize(
+    ("flag", "value", "why"),
+    [
+        ("inter_op_threads", "2", "JAX has one pool of threads; give --intra-op-threads"),
+        ("gpu_memory_mb", "512", "only trials on virtual-gpu read it; leave it out"),
+    ],
+)
+def test_a_setting_that_no_trial_of_the_runs_cells_takes_is_refused_before_any_arm_runs(
+    harness: Harness, asked: list[ExplainSettings], tmp_path: Path, flag: str, value: str, why: str
 ) -> None:
     cells = [make_cell(batch_size=32, engine="jax", loop="jit")]
     stored(sweep_run("swept", cells), tmp_path / "results")
-    code, out, error = harness("explain", "latest", "--inter-op-threads", "2")
+    code, out, error = harness("explain", "latest", f"--{flag.replace('_', '-')}", value)
     assert (code, out, asked) == (2, "", [])
-    assert error == "harness: inter_op_threads: given 2, but JAX has one pool of threads; give --intra-op-threads\n"
+    assert error == f"harness: {flag}: given {value}, but {why}\n"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_collectives_of_other_engines_have_no_ops_and_no_packing(engine: str) ->
     assert f"engine '{engine}' takes no bytes_per_pack" in {item.reason for item in both.left_out}
 
 
-SETTING = {"inter_op_threads": 2, "trace": True, "step": "mine:make"}
+SETTING = {"inter_op_threads": 2, "trace": True, "step": "mine:make", "gpu_memory_mb": 1000, "tpu": "mine"}
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,26 @@ def test_a_setting_that_every_trial_of_an_engine_would_refuse_is_refused_before_
 
 
 def test_beside_others_an_engine_that_refuses_a_setting_is_left_out_with_the_reason() -> None:
-    both = matrix_from(engine=[ENGINE, "torch", "jax"], strategy="none", replicas=1, inter_op_threads=2)
-    assert {cell.get("engine") for cell in both.cells} == {ENGINE, "torch"}
+    both = matrix_from(engine=[ENGINE, "horovod", "torch", "jax"], strategy="none", replicas=1, inter_op_threads=2)
+    assert {cell.get("engine") for cell in both.cells} == {ENGINE, "horovod"}
     reason = "JAX has one pool of threads; give --intra-op-threads"
     assert LeftOut("engine jax, inter_op_threads 2", reason) in both.left_out
+    reason = "PyTorch's steps run one op after another; give --intra-op-threads"
+    assert LeftOut("engine torch, inter_op_threads 2", reason) in both.left_out
+
+
+@pytest.mark.parametrize(("key", "device"), [("gpu_memory_mb", "virtual-gpu"), ("tpu", "tpu")])
+def test_a_setting_that_trials_on_one_device_alone_read_is_refused_where_no_engine_has_a_cell_there(
+    key: str, device: str
+) -> None:
+    given = {"strategy": "none", "replicas": 1, key: SETTING[key]}
+    value, why = SETTING[key], f"but only trials on {device} read it; leave it out"
+    for engines in ([ENGINE], *([engine] for engine in OTHERS), [ENGINE, *OTHERS]):
+        assert refusal(**given, engine=engines) == f"{key}: given {value}, {why}"
+    assert refusal(**given, engine=["jax", "torch"], device=["virtual-cpu", device]).startswith(f"{key}: given {value}")
+    both = matrix_from(**given, engine=[ENGINE, "torch"], device=["virtual-cpu", device])
+    placed = {(cell.get("engine"), cell.shape.device) for cell in both.cells}
+    assert placed == {(ENGINE, "virtual-cpu"), (ENGINE, device), ("torch", "virtual-cpu")}
 
 
 def test_all_that_an_engine_does_not_take_is_named_at_once() -> None:

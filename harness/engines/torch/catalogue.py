@@ -32,4 +32,8 @@ def load_catalogue() -> Catalogue:
             name: traits if name == PLAIN else replace(traits, loops=compressing)
             for name, traits in found.cross_device_ops.items()
         },
+        refuses={
+            **found.refuses,
+            "inter_op_threads": "PyTorch's steps run one op after another; give --intra-op-threads",
+        },
     )

@@ -59,13 +59,12 @@ class Processor:
     @property
     def resources(self) -> Resources:
         """Of this process."""
-        return of_this_process(self._request, self._threads)
+        return of_this_process(self._request, (self._threads, 0))
 
     @property
-    def _threads(self) -> tuple[int, int]:
-        """As PyTorch says, within and between ops, where they were set; 0 is its own choice."""
-        within, between = self._request.intra_op_threads, self._request.inter_op_threads
-        return within and torch.get_num_threads(), between and torch.get_num_interop_threads()
+    def _threads(self) -> int:
+        """As PyTorch says, within an op, where they were set; 0 is its own choice."""
+        return self._request.intra_op_threads and torch.get_num_threads()
 
 
 class Card(Processor):
@@ -151,12 +150,11 @@ class Card(Processor):
     @property
     def resources(self) -> Resources:
         """The card, and how many the host has."""
-        card, (within, between) = card_at(self.device.index), self._threads
+        card = card_at(self.device.index)
         return Resources(
             logical_devices=[str(self.device)],
             physical_devices=self._count,
-            intra_op_threads=within,
-            inter_op_threads=between,
+            intra_op_threads=self._threads,
             gpus=[] if card is None else [card],
         )
 

@@ -25,8 +25,6 @@ def set_up(request: Request) -> "Processor":
     device = place_of(request)
     if request.intra_op_threads:
         torch.set_num_threads(request.intra_op_threads)
-    if request.inter_op_threads:
-        torch.set_num_interop_threads(request.inter_op_threads)
     if request.member is not None:
         begin(request.member, request.others_limit_s, device)
     return device

@@ -13,7 +13,7 @@ from harness.run.kinds import explain
 from harness.run.request import asked_matrix, names_for
 from harness.spec.axes import CELL_KEYS, USUAL_STRATEGY
 from harness.spec.cell import trained
-from harness.spec.engines import engine_for, must_be_set
+from harness.spec.engines import engine_for, must_be_read, must_be_set
 from harness.spec.exclusions import exclusions
 from harness.spec.spelling import same
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
@@ -86,7 +86,9 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
     ours = {*explain.OF_EXPLAIN, *OF_SWEEPS, "name"}
     laid_over = {key: getattr(asked, key) for key in ours | given.keys() - axes.keys()}
     sweep = manifest.sweep.model_copy(update=laid_over)
-    must_be_set(sweep, (names_for(cell, sweep) for cell in choice.cells))
+    names = [names_for(cell, sweep) for cell in choice.cells]
+    must_be_set(sweep, names)
+    must_be_read(asked.model_copy(update={"device": [cell.shape.device for cell in choice.cells]}), names)
     return explain.ExplainSettings(sweep, list(choice.cells)), choice
 
 

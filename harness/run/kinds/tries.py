@@ -98,7 +98,7 @@ def _measure(path: Path, sweep: Sweep, lever: Lever, earlier: Try | None, progre
 
 def _sides(lever: Lever, sweep: Sweep) -> tuple[tuple[Side, Side], list[str]]:
     """The cell, the cell with the lever, and the command line that compares them. UsageError as `ab` has them."""
-    settings = settings_of(sweep, engine_for(lever.cell, sweep))
+    settings = settings_of(lever.cell, sweep, engine_for(lever.cell, sweep))
     asked = [key for key in settings if not SETTINGS[key[0]].of_sides and key[2] != _OURS.get(key[0])]
     spelled = [*keys_of(lever.cell, sweep), *asked]
     base: dict[str, Any] = {key: value for key, _, value in spelled}

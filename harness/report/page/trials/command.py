@@ -15,13 +15,16 @@ from harness.visible import without_secrets
 def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | None]:
     """`python -m harness sweep …` for each cell, one trial of it and of its base case; None where no flags can say it.
 
-    A name with a comma is no single value of a flag. The cells share the run's settings.
+    A name with a comma is no single value of a flag. Cells of one engine on one kind of device share their settings.
     """
-    engines = [engine_for(cell, manifest.sweep) for cell in cells]
-    of_engine = {engine: _words(settings_of(manifest.sweep, engine)) for engine in dict.fromkeys(engines)}
+    sweep = manifest.sweep
+    of_kind: dict[tuple[str, str], list[str] | None] = {}
     found: list[str | None] = []
-    for cell, engine in zip(cells, engines, strict=True):
-        own, settings = _words(keys_of(cell, manifest.sweep)), of_engine[engine]
+    for cell in cells:
+        kind = (engine_for(cell, sweep), cell.shape.device)
+        if kind not in of_kind:
+            of_kind[kind] = _words(settings_of(cell, sweep, kind[0]))
+        own, settings = _words(keys_of(cell, sweep)), of_kind[kind]
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
     return found

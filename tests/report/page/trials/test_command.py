@@ -83,6 +83,14 @@ def test_settings_are_named_where_they_are_not_the_default() -> None:
     assert command.endswith("--trials 1")
 
 
+@pytest.mark.parametrize(("device", "named"), [("virtual-gpu", True), ("virtual-cpu", False)])
+def test_a_setting_that_some_devices_alone_read_is_named_for_cells_on_one(device: str, named: bool) -> None:
+    sweep = Sweep(device=["virtual-cpu", "virtual-gpu"], gpu_memory_mb=1000)
+    command = command_of(make_cell(device=device), manifest_of(sweep))
+    assert command is not None
+    assert ("--gpu-memory-mb 1000" in command) == named
+
+
 def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> None:
     for asked, named in (([4], True), ([0], False), ([0, 4], False)):
         command = command_of(make_cell(), manifest_of(Sweep(intra_op_threads=asked)))
