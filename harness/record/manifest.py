@@ -324,7 +324,16 @@ class RunManifest(RecordModel):
     @property
     def engines(self) -> frozenset[str]:
         """What trains its cells."""
-        return frozenset(engine_for(cell, self.sweep) for cell in self.cells)
+        return frozenset(map(self.engine_of, self.cells))
+
+    def engine_of(self, cell: Cell) -> str:
+        """What trains a cell of it."""
+        return engine_for(cell, self.sweep_of(cell))
+
+    def sweep_of(self, cell: Cell) -> Sweep:
+        """The settings that a cell is measured with: each side of a comparison has its own."""
+        sides = self.comparison.sides if self.comparison is not None else []
+        return next((side.sweep for side in sides if side.cell_id == cell.cell_id), self.sweep)
 
     def device_of(self, cell: Cell) -> DeviceRecord:
         """What the devices of `cell` are."""

@@ -27,7 +27,6 @@ from harness.run.progress import Listener, say_line
 from harness.run.request import data_dir_of
 from harness.run.turns.live import LiveTrial
 from harness.run.turns.single import single
-from harness.spec.engines import engine_for
 from harness.spec.inputs import LeftOut
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
@@ -55,9 +54,8 @@ def new_manifest(
     **rest: Any,
 ) -> RunManifest:
     """The manifest of a run that begins now, on this machine; `rest` is what else it sets out to do."""
-    found, devices = facts(), devices_of(dict.fromkeys(engine_for(cell, sweep) for cell in cells))
-    kinds = {kind: devices[kind] for kind in sorted({cell.shape.device for cell in cells} & devices.keys())}
-    return RunManifest(
+    found = facts()
+    made = RunManifest(
         run_id=new_run_id(name),
         created_utc=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         command=words_without_secrets(command),
@@ -65,10 +63,17 @@ def new_manifest(
         sweep=sweep,
         cells=list(cells),
         left_out=[LeftOutRecord(combination=item.combination, reason=item.reason) for item in left_out],
-        devices={kind: DeviceRecord(on_processors=of.on_processors, virtual=of.virtual) for kind, of in kinds.items()},
         machine=Machine(facts=found, warnings=warnings(found)),
         **rest,
     )
+    return made.model_copy(update={"devices": _devices_of(made)})
+
+
+def _devices_of(manifest: RunManifest) -> dict[str, DeviceRecord]:
+    """What the device kinds of its cells are, as their engines say."""
+    known = devices_of(dict.fromkeys(map(manifest.engine_of, manifest.cells)))
+    kinds = {kind: known[kind] for kind in sorted({cell.shape.device for cell in manifest.cells} & known.keys())}
+    return {kind: DeviceRecord(on_processors=of.on_processors, virtual=of.virtual) for kind, of in kinds.items()}
 
 
 def begin(

@@ -50,8 +50,7 @@ def _set_up_at_once(arms: Sequence[Arm]) -> int:
     All on processors: of six that were set up two by two the first two were 1 to 2 % slower to their end. One on
     accelerators, whose libraries choose kernels by their times and keep for the whole trial what they chose in company.
     """
-    devices = catalogue_of(arms[0].zygote.engine).devices
-    of_arms = [devices.get(arm.request.cell.shape.device) for arm in arms]
+    of_arms = [catalogue_of(arm.zygote.engine).devices.get(arm.request.cell.shape.device) for arm in arms]
     return 1 if any(traits is not None and not traits.on_processors for traits in of_arms) else len(arms)
 
 
@@ -128,7 +127,7 @@ class ArmBlocks:
             group = f"b{block}-{name}" + (f"-{len(kept)}" if kept else "")
             asked = [_asked(by_name[n], kept) for n in order]
             trials = [self._live(arm, block, group, number, attempt) for number, arm in enumerate(asked)]
-            cards = watch_of((arm.request.cell for arm in arms), arms[0].zygote.engine)
+            cards = watch_of((arm.request.cell for arm in arms), *(arm.zygote.engine for arm in arms))
             left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree, cards).run()
             order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
             self.progress.more(len(order) - len(left))

@@ -14,9 +14,11 @@ from harness.analysis.estimates.looks import Looks
 from harness.analysis.estimates.verdict import Margins
 from harness.protocol.messages import Request
 from harness.record import Run
-from harness.record.manifest import PlanRecord
+from harness.record.manifest import DeviceRecord, PlanRecord
 from harness.record.reading import load_manifest
+from harness.run.kinds.ab import planned_decision
 from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import sides_of
 from tests.run.fakes import Play, Plays
 from tests.run.sided import OTHER_OP, TWO, AbBench, at, dies, in_turn, lasting, steady
 
@@ -86,6 +88,17 @@ def test_the_sides_start_in_the_order_of_the_sealed_plan_which_follows_from_the_
     assert started[0] == started[1] != started[2]
     firsts = started[0][::2]
     assert 1 < firsts.count("a") < len(firsts) - 1
+
+
+def test_the_manifest_of_two_engines_keeps_the_device_kinds_of_both() -> None:
+    alone = {"strategy": ["none"], "replicas": [1]}
+    sides = sides_of(alone, ["engine=jax"], ["engine=tensorflow", "device=virtual-gpu"])
+    made = planned_decision(sides, AbSettings(Margins()), [])
+    assert made.engines == {"jax", "tensorflow"}
+    assert made.devices == {
+        "virtual-cpu": DeviceRecord(on_processors=True, virtual=True),
+        "virtual-gpu": DeviceRecord(virtual=True),
+    }
 
 
 def test_a_record_says_which_side_it_is_of_and_the_run_what_was_compared(

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,17 @@ def test_on_gpus_an_arm_is_set_up_once_the_one_before_is_so_that_kernels_are_cho
         "trial is spawned",
         "ready",
     ] * len(FOUR)
+
+
+def test_an_arm_on_gpus_is_set_up_alone_beside_one_of_an_engine_that_has_none(tmp_path: Path) -> None:
+    slow = Play(at="build", happens=lambda _: time.sleep(0.2))  # so that two at once would be seen
+    arms = Arms(tmp_path, {name: lambda _: slow for name in ("a", "b")}, names=("a", "b"))
+    on_gpu = request_for(cell(device="gpu", engine="jax"), Sweep(window=0.01), tmp_path)
+    arms.arms[1] = replace(arms.arms[1], request=on_gpu)
+    arms.zygotes["a"].engine, arms.zygotes["b"].engine = "keras_distribution", "jax"
+    assert groups(arms.run(pairs=[("a", "b")])) == [["a", "b"]]
+    set_up = [what for _, what in arms.diary if what in ("trial is spawned", "ready")]
+    assert set_up == ["trial is spawned", "ready"] * 2
 
 
 def test_the_order_of_turns_is_drawn_anew_each_round_and_each_block(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
-from harness.spec.engines import engine_for
 from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
 from harness.spec.work import Cell
@@ -15,16 +14,17 @@ from harness.visible import without_secrets
 def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | None]:
     """`python -m harness sweep …` for each cell, one trial of it and of its base case; None where no flags can say it.
 
-    A name with a comma is no single value of a flag. Cells of one engine on one kind of device share their settings.
+    A name with a comma is no single value of a flag. But for sides, cells of one engine and device share their
+    settings.
     """
-    sweep = manifest.sweep
-    of_kind: dict[tuple[str, str], list[str] | None] = {}
+    shared: dict[tuple[int, str, str], list[str] | None] = {}
     found: list[str | None] = []
     for cell in cells:
-        kind = (engine_for(cell, sweep), cell.shape.device)
-        if kind not in of_kind:
-            of_kind[kind] = _words(settings_of(cell, sweep, kind[0]))
-        own, settings = _words(keys_of(cell, sweep)), of_kind[kind]
+        sweep, engine = manifest.sweep_of(cell), manifest.engine_of(cell)
+        key = (id(sweep), engine, cell.shape.device)
+        if key not in shared:
+            shared[key] = _words(settings_of(cell, sweep, engine))
+        own, settings = _words(keys_of(cell, sweep)), shared[key]
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))
     return found

@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.estimates.verdict import Margins
+from harness.report.page.trials.command import repeat_commands
+from harness.run.kinds.ab import planned_decision
+from harness.run.kinds.decision import AbSettings
+from harness.run.kinds.sides import sides_of
 from harness.spec import Sweep, expand, sweep_from
 from harness.spec.pipeline import CUTS
 from harness.spec.work import OwnStepCell
@@ -113,6 +118,14 @@ def test_a_cell_of_one_of_several_engines_is_repeated_in_its_own_interpreter(eng
     words = shlex.split(command_of(make_cell(engine=engine), manifest_of(sweep)) or "")
     flags = dict(itertools.pairwise(words))
     assert (flags.get("--engine", "tensorflow"), flags.get("--engine-python")) == (engine, named)
+
+
+def test_a_cell_of_a_comparison_is_repeated_with_the_engine_and_the_settings_of_its_side() -> None:
+    alone = {"strategy": ["none"], "replicas": [1]}
+    sides = sides_of(alone, ["engine=jax", "seed=2"], ["engine=tensorflow", "seed=3"])
+    manifest = planned_decision(sides, AbSettings(Margins()), [])
+    told = [dict(itertools.pairwise(shlex.split(words or ""))) for words in repeat_commands(manifest.cells, manifest)]
+    assert [(of.get("--engine"), of["--seed"]) for of in told] == [("jax", "2"), (None, "3")]
 
 
 def test_what_no_flag_can_say_has_no_command() -> None:
