@@ -23,7 +23,7 @@ from harness.spec.text import text_of
 from harness.spec.work import Cell
 
 DEVICE = "device"
-BETWEEN_PYTHONS = re.compile(r",(?=\w+=)")
+BETWEEN_PYTHONS = re.compile(r",(?=[\w.-]+=)")
 """What parts the interpreters of several engines; a path may have commas."""
 OF_TRAININGS = tuple(key for key, axis in TABLE.items() if axis.choices and axis.apart)
 """Keys of which no value stands in for another where models are trained: device, model, data and optimizer."""

@@ -109,12 +109,12 @@ def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> N
         ("tensorflow", None),
         ("jax", "jax=/a,b/python"),
         ("torch", "torch=/c/python"),
-        ("pkg.mod:engine", "mine=/d/python"),
+        ("pkg.mod:engine", "my-engine=/d/python"),
     ],
 )
 def test_a_cell_of_one_of_several_engines_is_repeated_in_its_own_interpreter(engine: str, named: str | None) -> None:
     engines = ["tensorflow", "jax", "torch", "pkg.mod:engine"]
-    sweep = Sweep(engine=engines, engine_python="jax=/a,b/python,torch=/c/python,mine=/d/python")
+    sweep = Sweep(engine=engines, engine_python="jax=/a,b/python,torch=/c/python,my-engine=/d/python")
     words = shlex.split(command_of(make_cell(engine=engine), manifest_of(sweep)) or "")
     flags = dict(itertools.pairwise(words))
     assert (flags.get("--engine", "tensorflow"), flags.get("--engine-python")) == (engine, named)

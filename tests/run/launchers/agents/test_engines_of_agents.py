@@ -61,7 +61,10 @@ def test_an_engine_that_a_host_has_not_is_named_with_the_command_that_installs_i
     assert agent.spawn(request(0)).wait() == 0
 
 
-def test_the_interpreter_that_a_host_is_told_of_is_the_engines_there(meeting: Meeting, start: Start) -> None:
-    start("--connect", meeting.address(), "--engine-python=jax=/no/such/python")
+@pytest.mark.parametrize("beside", ["", ",my-engine=/another/python"], ids=["alone", "beside an engine of the user's"])
+def test_the_interpreter_that_a_host_is_told_of_is_the_engines_there(
+    meeting: Meeting, start: Start, beside: str
+) -> None:
+    start("--connect", meeting.address(), f"--engine-python=jax=/no/such/python{beside}")
     [agent] = joined(meeting, 1)
     assert preloaded(agent, "jax") == "engine_python: jax: no file at '/no/such/python'"
