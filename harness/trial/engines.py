@@ -1,14 +1,16 @@
 """Which engine is meant by a name, and the names that it knows."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
-from harness.errors import HarnessError, UsageError, not_one_of
+from harness.errors import HarnessError, UsageError, nearest, not_one_of
 from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
-from harness.spec.axes import ENGINE
+from harness.spec.axes import ENGINE, NO_STRATEGY
 from harness.spec.catalogue import Catalogue, DeviceTraits
+from harness.spec.sweep import Sweep
 from harness.trial.own_function import own_function
 
 DEFAULT = ENGINE
@@ -30,24 +32,52 @@ def engine_of(name: str) -> Engine:
     return cast(Engine, known[name])
 
 
-def _own_engine(path: str) -> Engine:
+@contextlib.contextmanager
+def _asked_of(path: str) -> Iterator[None]:
+    """UsageError for whatever a user's own code raises: it is a fault of what was asked for."""
     try:
-        found = own_function("engine", path)()
+        yield
     except HarnessError:
         raise
-    except Exception as error:  # whatever a user's own code raises is a fault of what was asked for
+    except Exception as error:
         raise UsageError(f"engine: '{path}': {type(error).__name__}: {error}") from error
-    if not callable(getattr(found, "catalogue", None)):
-        raise UsageError(
-            f"engine: '{path}': expected an engine (harness.protocol.engine), given {type(found).__name__}"
-        )
+
+
+def _own_engine(path: str) -> Engine:
+    with _asked_of(path):
+        found = own_function("engine", path)()
+        if not callable(getattr(found, "catalogue", None)):
+            raise UsageError(
+                f"engine: '{path}': expected an engine (harness.protocol.engine), given {type(found).__name__}"
+            )
+        if not isinstance(getattr(found, "name", None), str):
+            raise UsageError(f"engine: '{path}': expected an engine with a name, its attribute `name`")
     return cast(Engine, found)
 
 
 @functools.cache
 def catalogue_of(engine: str = DEFAULT) -> Catalogue:
-    """The names that a spec may use with this engine, looked up once; UsageError as `engine_of`."""
-    return engine_of(engine).catalogue()
+    """The names that a spec may use with this engine, looked up once; UsageError as `engine_of`, and for one of the
+    user's own that cannot be planned by."""
+    if ":" not in engine:
+        return engine_of(engine).catalogue()
+    with _asked_of(engine):
+        found = engine_of(engine).catalogue()
+        if fault := _fault_of(found):
+            raise UsageError(f"engine: '{engine}': its catalogue {fault}")
+    return found
+
+
+def _fault_of(catalogue: object) -> str | None:
+    """What a user's own catalogue lacks, or has too much; None where it can be planned by."""
+    if not isinstance(catalogue, Catalogue):
+        return f"is no Catalogue (harness.spec.catalogue), but {type(catalogue).__name__}"
+    if NO_STRATEGY not in catalogue.strategies:
+        return f"has no strategy '{NO_STRATEGY}', with which others are compared; add it"
+    unknown = [key for key in catalogue.refuses if key not in Sweep.model_fields]
+    if not unknown:
+        return None
+    return f"refuses '{unknown[0]}', which is no key of a spec{nearest(unknown[0], Sweep.model_fields)}"
 
 
 def devices_of(engines: Iterable[str]) -> dict[str, DeviceTraits]:

@@ -360,3 +360,38 @@ class NumpyAgain(NumpyEngine):
     """The same under another name."""
 
     name = "numpy_again"
+
+
+class Nameless(NumpyEngine):
+    """One without a name."""
+
+    name: Any = None
+
+
+class Unlicensed(NumpyEngine):
+    """One whose catalogue raises."""
+
+    def catalogue(self) -> Catalogue:
+        raise ValueError("no licence")
+
+
+class Uncatalogued(NumpyEngine):
+    """One whose catalogue is none."""
+
+    def catalogue(self) -> Any:
+        return vars(super().catalogue())
+
+
+class Baseless(NumpyEngine):
+    """One with nothing that its strategies could be compared with."""
+
+    def catalogue(self) -> Catalogue:
+        found = super().catalogue()
+        return replace(found, strategies={"threads": found.strategies["threads"]})
+
+
+class Refusing(NumpyEngine):
+    """One that refuses what nobody can ask for."""
+
+    def catalogue(self) -> Catalogue:
+        return replace(super().catalogue(), refuses={"windws": "it has none"})

@@ -175,10 +175,17 @@ def test_a_check_of_ones_own_that_is_not_there_is_named_before_anything_is_recor
         ("nosuch.module:engine", "engine: 'nosuch.module:engine': cannot import 'nosuch.module'"),
         ("os:getcwd", "engine: 'os:getcwd': expected an engine (harness.protocol.engine), given str"),
         ("tests.engines.numpy_engine:broken", "engine: 'tests.engines.numpy_engine:broken': OSError: no such chip"),
+        ("tests.engines.numpy_engine:Nameless", "expected an engine with a name, its attribute `name`"),
+        ("tests.engines.numpy_engine:Unlicensed", ":Unlicensed': ValueError: no licence"),
+        ("tests.engines.numpy_engine:Uncatalogued", "its catalogue is no Catalogue (harness.spec.catalogue), but dict"),
+        ("tests.engines.numpy_engine:Baseless", "has no strategy 'none', with which others are compared; add it"),
+        ("tests.engines.numpy_engine:Refusing", "refuses 'windws', which is no key of a spec; did you mean 'windows'?"),
     ],
 )
-def test_an_engine_that_is_not_there_is_named(
+def test_an_engine_that_is_not_there_or_no_sweep_can_be_planned_by_is_named(
     engine: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert in_this_process(["sweep", *flags(engine=engine, results=str(tmp_path))]) == 2
-    assert said in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert said in error
+    assert (error.startswith("harness: engine: '"), error.count("\n")) == (True, 1)
