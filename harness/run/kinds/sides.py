@@ -25,7 +25,7 @@ from harness.run.process.renewal import packages_of
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
 from harness.run.request import names_for
-from harness.spec.axes import CELL_KEYS
+from harness.spec.axes import CELL_KEYS, TABLE
 from harness.spec.bases import under_one_loop
 from harness.spec.engines import only_engine_of
 from harness.spec.sweep import Sweep
@@ -159,13 +159,21 @@ def _refuse_what_is_alike(differences: Sequence[object], given: Sequence[str]) -
 
 
 def _words(sweeps: tuple[Sweep, Sweep], cells: tuple[Cell, Cell], given: Sequence[Given]) -> list[list[str]]:
-    """What keys and variables set each side apart. A key of the cell does not, where both have the same one."""
+    """What keys and variables set each side apart. A key of the cell does not, where both have the same one, and a key
+    that is asked for by a name has that of the cell: an engine may have taken its own, which no spec says."""
     idle = type(cells[0]).model_fields.keys() if cells[0] == cells[1] else ()
-    keys = [key for key in differing(*sweeps) if CELL_KEYS.get(key, key) not in idle]
-    told = [words_of(sweep, keys) for sweep in sweeps]
+    asked = {*differing(*sweeps), *given[0].settings, *given[1].settings}
+    named = [sweep.model_copy(update=_names_of(cell)) for sweep, cell in zip(sweeps, cells, strict=True)]
+    keys = [key for key in differing(*named) if key in asked and CELL_KEYS.get(key, key) not in idle]
+    told = [words_of(sweep, keys) for sweep in named]
     if keys and told[0] == told[1]:  # what is not shown may be all that differs
         told[1] = [f"{words}, another value" for words in told[1]]
     return [told[i] + variable_words(given[i].environment, given[1 - i].environment, os.environ) for i in range(2)]
+
+
+def _names_of(cell: Cell) -> dict[str, list[str]]:
+    """The names that it has, by the keys of a spec that ask for them."""
+    return {key: [cell.get(key)] for key, axis in TABLE.items() if axis.choices and cell.get(key) is not None}
 
 
 def _interpreters(pythons: Both, sweeps: Sequence[Sweep]) -> tuple[list[str | None], list[list[str]]]:

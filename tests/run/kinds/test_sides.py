@@ -105,6 +105,24 @@ def test_two_specs_are_named_by_the_keys_in_which_they_differ() -> None:
     assert labels(sides) == ("loop=custom, seed=1", "loop=fit, seed=2")
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "loops"),
+    [(["loop=ddp"], [], ("ddp", "custom")), ([], ["loop=fit"], ("ddp", "fit")), ([], [], None)],
+    ids=["side a's", "side b's", "nobody's"],
+)
+def test_a_name_that_one_side_was_given_is_told_of_the_other_as_its_engine_runs_it(
+    a: list[str], b: list[str], loops: tuple[str, str] | None
+) -> None:
+    base = {"workers": [2], "replicas": [1], "model": ["mlp"]}
+    of_a = ["engine=torch", "strategy=data_parallel", *a]
+    of_b = ["engine=tensorflow", "strategy=multi_worker_mirrored", *b]
+    told = [f"loop={loop}, " for loop in loops] if loops else ["", ""]
+    assert labels(sides_of(base, of_a, of_b)) == (
+        f"strategy=data_parallel, {told[0]}engine=torch",
+        f"strategy=multi_worker_mirrored, {told[1]}engine=tensorflow",
+    )
+
+
 def test_a_side_against_itself_says_so() -> None:
     one, two = sides_of(MIRRORED, [], [])
     assert (one.label, two.label) == ("mirrored ×2 b64", "the same as a")
