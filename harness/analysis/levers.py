@@ -18,7 +18,7 @@ from harness.spec.axes import FETCHING, REPEATING
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell, trained
 from harness.spec.expand import untrained
-from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device
+from harness.spec.inputs import BEFORE_CACHE, FILES, IMAGE_FILES, ON_DEVICES, stays_on_device, unfed
 from harness.spec.mesh import Mesh
 from harness.spec.text import ENVIRONMENT
 from harness.spec.values import Cache
@@ -96,9 +96,11 @@ def _of_part(part: PartName, found: Explanation, catalogue: Catalogue) -> Iterat
 
 
 def _values(known: "KnownLever", found: Explanation, catalogue: Catalogue) -> Iterator[object]:
-    """Those by which its step is another program than it was seen to be."""
-    for value in known.values(trained(found.cell), catalogue):
-        if (other := known.unlike_seen(value, found)) is not None:
+    """Those by which its step is another program than it was seen to be, and has an input that there is."""
+    cell = trained(found.cell)
+    for value in known.values(cell, catalogue):
+        other = known.unlike_seen(value, found)
+        if other is not None and unfed(catalogue, cell.model_copy(update={known.key: other})) is None:
             yield other
 
 
@@ -168,8 +170,7 @@ def _any_cell(_cell: TrainingCell, _catalogue: Catalogue) -> bool:
 
 def _cached(kind: Cache) -> ToTry:
     def values(cell: TrainingCell, catalogue: Catalogue) -> Iterator[str]:
-        needs_none = cell.data_service or cell.autoshard == "file"
-        if cell.cache in ("none", "auto") and not needs_none and catalogue.has_pipeline(cell.data):
+        if cell.cache in ("none", "auto") and catalogue.has_pipeline(cell.data):
             yield kind
 
     return values

@@ -57,6 +57,7 @@ def unfed(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut | No
         or _unmapped(at)
         or _unshared(catalogue, at)
         or _unpiped(catalogue, at)
+        or _unkept(at)
     )
 
 
@@ -141,6 +142,14 @@ def _unshared(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut 
     elif policy == "file":
         reason = _files_unshared(at)
     return None if reason is None else LeftOut(f"{at.data}, {plural(at.workers, 'worker')}, autoshard {policy}", reason)
+
+
+def _unkept(at: TrainingCell | PipelineCell) -> LeftOut | None:
+    """Why the examples are not kept in a file: what servers' workers read is traced once, the file's name with it."""
+    if not isinstance(at, TrainingCell) or not at.asynchronous or at.cache != "file":
+        return None
+    reason = "its workers, each a process, and maybe on another host, would have one file: --cache memory"
+    return LeftOut(f"{at.strategy}, cache file", reason)
 
 
 def _files_unshared(at: TrainingCell) -> str | None:

@@ -275,9 +275,27 @@ def test_batches_ahead_are_no_lever_where_they_are_put_on_the_devices_within_the
     assert (tried(BOUND["input"], keras), tried(BOUND["input"], jax)) == ([], ["prefetch=8"])
 
 
-def test_an_input_that_decodes_again_and_again_or_one_by_one_has_levers_for_that() -> None:
-    slow = make_cell("mirrored", 2, cache="none", parallel_calls=1)
-    assert tried(BOUND["input"], slow) == ["cache=memory", "parallel_calls=0", "prefetch=8", "cache=file"]
+@pytest.mark.parametrize(
+    ("cell", "settings"),
+    [
+        (make_cell("mirrored", 2), ["cache=memory", "parallel_calls=0", "prefetch=8", "cache=file"]),
+        (make_cell("parameter_server", workers=2, ps=1), ["cache=memory", "parallel_calls=0", "prefetch=8"]),
+        (
+            make_cell("multi_worker_mirrored", workers=2, shards=2, autoshard="file"),
+            ["parallel_calls=0", "prefetch=8", "interleave=4"],
+        ),
+        (
+            make_cell("multi_worker_mirrored", workers=2, shards=2, deterministic=False),
+            ["cache=memory", "parallel_calls=0", "prefetch=8", "cache=file"],
+        ),
+    ],
+    ids=["of one process", "of servers", "each its own files", "in any order"],
+)
+def test_an_input_that_decodes_again_and_again_or_one_by_one_has_those_levers_for_that_which_the_cell_can_have(
+    cell: Cell, settings: list[str]
+) -> None:
+    slow = cell.model_copy(update={"cache": "none", "parallel_calls": 1})
+    assert tried(BOUND["input"], slow) == settings
 
 
 def fed(*stages: str, **keys: Any) -> list[str]:
@@ -371,6 +389,7 @@ def test_on_a_device_with_memory_of_its_own_more_batches_may_wait_there() -> Non
         make_cell("multi_worker_mirrored", 1, workers=2),
         make_cell("multi_worker_mirrored", 1, workers=2, data="photographs", autoshard="data"),
         make_cell("multi_worker_mirrored", 1, workers=2, network="rate=1gbit"),
+        make_cell("parameter_server", 1, workers=2, ps=1, cache="none"),
         make_cell("distribution", 2, engine="keras_distribution", loop="data_parallel", mesh="batch:2"),
         make_cell("distribution", 2, engine="keras_distribution", loop="model_parallel", mesh="batch:2,model:2"),
     ],
