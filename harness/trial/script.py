@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from harness.errors import UsageError
 from harness.registry import script_of
@@ -52,19 +52,25 @@ class Script:
     """The script of `train.py --epochs 3`, up to the first call of its marked step; each call of it is a step, and
     returns its loss.
 
-    Raises UsageError where the script ends before, StopIteration where it ends later, and whatever it raises itself.
+    `traced` says of the code that asks whether a framework is tracing it, which calls a function once for all its
+    steps. Raises UsageError where the script ends before, StopIteration where it ends later, and whatever it raises
+    itself.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, traced: Callable[[], bool] = lambda: False) -> None:
         self.eager_reference, self.check = True, None
         self._path, self._arguments = script_of(text)
+        self._traced = traced
         self._loss: Any = None
         self._marked: Any = None
+        self._refused: UsageError | None = None
         self._may_go: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._came: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         _running[:] = [self]
         threading.Thread(target=self._run, name="script", daemon=True).start()
         if (end := self._came.get()) is not None:
+            if end is self._refused:
+                raise end
             how = f"raised {type(end).__name__}: {end}" if isinstance(end, Exception) else "ended"
             if isinstance(end, SystemExit) and end.code:  # 2 is that of argparse, which has told why
                 how = f"ended with exit code {end.code}" if isinstance(end.code, int) else f"ended ({end.code})"
@@ -85,13 +91,18 @@ class Script:
 
     def wait(self, marked: Any) -> None:
         """In the script, before a step: until it is asked for. UsageError where another function was a step before, or
-        is in one now, since each call of either would count."""
+        is in one now, since each call of either would count; and where it is being traced."""
         if self._marked is not None and marked.__wrapped__ != self._marked.__wrapped__:
             first, other = (quoted(_name(one.__wrapped__)) for one in (self._marked, marked))
             if first == other:
-                raise UsageError(f"step: {first} is marked anew, as another function; mark it once, before the loop")
+                self._refuse(f"{first} is marked anew, as another function; mark it once, before the loop")
             both = f"{first} and {other}"
-            raise UsageError(f"step: two functions are marked, {both}; mark the one that makes a whole step")
+            self._refuse(f"two functions are marked, {both}; mark the one that makes a whole step")
+        if self._traced():
+            self._refuse(
+                f"{quoted(_name(marked.__wrapped__))} is marked inside of tf.function, which calls it only while it is "
+                "traced; mark the function outside: @harness.mark_step comes first, above @tf.function"
+            )
         self._marked = marked
         self._came.put(None)
         self._may_go.get()
@@ -100,13 +111,18 @@ class Script:
         """In the script, after a step."""
         self._loss = loss
 
+    def _refuse(self, why: str) -> NoReturn:
+        """Kept, since a framework that is tracing makes another error of it."""
+        self._refused = UsageError(f"step: {why}")
+        raise self._refused
+
     def _run(self) -> None:
         path = Path(self._path).absolute()
         sys.argv, sys.path = [self._path, *self._arguments], [str(path.parent), *sys.path]
         try:
             runpy.run_path(str(path), run_name="__main__")
         except BaseException as end:  # noqa: BLE001  whatever ends the script is told to who asks for its next step
-            self._came.put(end)
+            self._came.put(self._refused or end)
         else:
             self._came.put(SystemExit())
 

@@ -203,6 +203,52 @@ def test_a_function_that_is_marked_anew_at_each_call_is_one_function(tmp_path: P
     assert [step(), step(), step()] == [3.0] * 3
 
 
+TRACED = """
+    import harness
+
+    @harness.mark_step
+    def train_step():
+        return 1.0
+
+    def tracing():
+        try:
+            train_step()
+        except Exception as error:  # as TensorFlow tells what was raised in a function that it traces
+            raise RuntimeError(f"in user code:\\n\\n    {error}")
+
+    train_step() if eager_first else None
+    tracing()
+"""
+
+
+@pytest.mark.parametrize("first", [[], [False]], ids=["at once", "later"])
+def test_a_mark_inside_of_what_is_traced_is_refused_with_where_to_mark(tmp_path: Path, first: list[bool]) -> None:
+    path = written(tmp_path, TRACED.replace("eager_first", str(bool(first))))
+    traced = iter([*first, True])
+    refused = r"^step: 'train_step' is marked inside of tf\.function, .* above @tf\.function$"
+    with pytest.raises(UsageError, match=refused):
+        Script(path, lambda: next(traced))()
+
+
+@pytest.mark.usefixtures("tf")
+def test_of_a_mark_inside_of_tensorflows_function_the_same_is_said(tmp_path: Path) -> None:
+    from harness.engines.tensorflow.own_reference import build_step
+
+    text = """
+    import tensorflow as tf, harness
+
+    @tf.function
+    @harness.mark_step
+    def train_step(x):
+        return tf.reduce_sum(x)
+
+    train_step(tf.ones(3))
+    """
+    with pytest.raises(UsageError, match=r"^step: 'train_step' is marked inside of tf\.function, ") as refused:
+        build_step(written(tmp_path, text))
+    assert "\n" not in str(refused.value)
+
+
 def test_it_finds_what_lies_beside_it_and_what_it_says_of_its_step_is_known(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("LOSS = 4.0", encoding="utf-8")
     step = Script(

@@ -61,10 +61,12 @@ def build_step(path: str) -> Callable[[], Any]:
     """What the user's function at `path` returns, called without arguments; of a script, its marked step.
 
     Raises UsageError when the function cannot be loaded, raises, or returns nothing that can be called, and when a
-    script ends before its first step.
+    script ends before its first step, or its mark is inside of a function that is traced.
     """
     if is_script(path):
-        return Script(path)
+        import tensorflow as tf
+
+        return Script(path, tf.inside_function)
     function = own_function("step", path)
     try:
         step: Any = function()
