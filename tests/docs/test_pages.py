@@ -1,6 +1,7 @@
 """What the pages state about keys, verbs and constants is what the code has."""
 
 import importlib
+import pkgutil
 import re
 from pathlib import Path
 from typing import get_args
@@ -8,44 +9,17 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from harness import cli
+from harness import cli, record
 from harness.analysis.estimates import trend
 from harness.analysis.faults import summarise_faults
-from harness.record.checks import Checks
-from harness.record.cluster import ClusterRecord, NetworkRecord
-from harness.record.faults import (
-    CheckpointCost,
-    Detection,
-    FaultRecord,
-    FaultsPlan,
-    FaultStatus,
-    Interruption,
-    PlannedFault,
-    UpdateCounts,
-    WeightCheck,
-)
-from harness.record.gpus import GpuRecord
-from harness.record.imported import ImportedRecord, PublishedFigure
-from harness.record.limits import Limit, LimitsRecord
-from harness.record.manifest import (
-    ArmRecord,
-    ComparisonRecord,
-    LeftOutRecord,
-    Machine,
-    PlanRecord,
-    RoundRecord,
-    RunManifest,
-    SideRecord,
-    ValidationPlan,
-)
-from harness.record.trial import Executed, Phases, Plant, Resources, TraceRecord, TrialRecord, Windows
-from harness.record.validation import Effect, Floor, Rate, Rule, ValidationRecord
+from harness.record.faults import FaultStatus
+from harness.record.model import RecordModel
 from harness.report.comparison.as_json import COMPARISON, CPU, ROW, SIDE
 from harness.report.faults.as_json import faults_json
 from harness.report.values import Keys
 from harness.report.words.text import STATUS_WORDS
 from harness.run.turns import steps
-from harness.spec import Cell
+from harness.spec import CELL_KINDS
 from harness.spec.faults import FAULT_NAMES
 from harness.trial import clock, judgement, noise, sums
 from tests.docs.printed import FENCE, PAGES, anchors
@@ -62,49 +36,27 @@ ROUNDING = "How rounding is allowed for."
 """A paragraph of the protocol."""
 CITED = re.compile(r"(?:docs|results)/[\w/-]+\.md(?:#[\w-]+)?")
 """A page of the documentation, and a section of it, as code names them."""
-MODELS = [
-    TrialRecord,
-    Cell,
-    Phases,
-    Windows,
-    Checks,
-    Executed,
-    Resources,
-    GpuRecord,
-    RunManifest,
-    PlanRecord,
-    LeftOutRecord,
-    Machine,
-    ClusterRecord,
-    NetworkRecord,
-    Plant,
-    SideRecord,
-    ComparisonRecord,
-    ArmRecord,
-    RoundRecord,
-    ValidationPlan,
-    TraceRecord,
-    ImportedRecord,
-    PublishedFigure,
-    ValidationRecord,
-    Rate,
-    Effect,
-    Floor,
-    Rule,
-    FaultRecord,
-    Detection,
-    Interruption,
-    UpdateCounts,
-    WeightCheck,
-    CheckpointCost,
-    FaultsPlan,
-    PlannedFault,
-    LimitsRecord,
-    Limit,
-]
+NOT_OF_RUNS = ("tfrecords", "ProcessLimit")
+"""What is no part of a run's record or a machine's: features.json, which the page on preparing data explains, and what
+a process that measures limits says."""
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def parts(of: type[BaseModel]) -> list[type[BaseModel]]:
+    """Every kind of part below one."""
+    return [of, *(part for kind in of.__subclasses__() for part in parts(kind))]
+
+
+def parts_of_records() -> list[type[BaseModel]]:
+    """Every part with keys that a record of the package has, and every kind of cell."""
+    for module in pkgutil.iter_modules(record.__path__, f"{record.__name__}."):
+        importlib.import_module(module.name)
+    kept = [part for part in parts(RecordModel) if part.__module__.startswith(f"{record.__name__}.")]
+    kept = [part for part in kept if not {part.__module__.split(".")[-1], part.__name__} & {*NOT_OF_RUNS}]
+    cells = [kind for kind in CELL_KINDS.values() if kind.__module__.startswith("harness.")]
+    return sorted((part for part in (*kept, *cells) if part.model_fields), key=lambda part: part.__name__)
+
+
+@pytest.mark.parametrize("model", parts_of_records(), ids=lambda model: model.__name__)
 def test_every_key_of_a_record_is_explained(model: type[BaseModel]) -> None:
     missing = [key for key in model.model_fields if f"`{key}`" not in RECORDS]
     assert not missing
