@@ -3,6 +3,7 @@
 import pytest
 
 from tests.docs.printed import ROOT
+from tests.docs.stated import section, states
 
 
 @pytest.mark.slow
@@ -23,5 +24,5 @@ def test_the_page_says_how_many_bytes_a_step_reads_and_adds_up_there() -> None:
     floats, widths, replicas, batch = 11_000, (16_384, 8_192), 8, 4_096
     weights = floats * widths[0] + widths[0] * widths[1]
     page = (ROOT / "docs" / "worked-example.md").read_text(encoding="utf-8")
-    assert f"{4e-9 * replicas * batch * floats:.1f} GB of rows" in page
-    assert f"{4e-9 * weights:.1f} GB of gradients" in page
+    of_rows, of_gradients = (f"{4e-9 * count:.1f} GB" for count in (replicas * batch * floats, weights))
+    assert states(section(page, "What only GPUs can tell"), of_rows, of_gradients)

@@ -173,7 +173,7 @@ def test_the_page_says_how_often_with_a_cost_of_a_tenth_and_without_reckoning_it
     alike = [of_windows(one, pairs, 0.1, MARGINS.log_epsilon)[1] for one in (told, looks)]
     page = (Path(__file__).parents[3] / "docs" / "verdicts.md").read_text(encoding="utf-8")
     said = section(page, "Why both sides have the same number of steps a window")
-    assert states(said, "3 % as 2.7", *(f"{100 * share:.0f} times in 100" for share in alike), "2 %")
+    assert states(said, "3 %", f"{3 * told.steps:g}", *(f"{100 * share:.0f}" for share in alike), "2 %")
 
 
 # the interval that is published
