@@ -56,7 +56,6 @@ OF_PIPELINES: Mapping[str, Axis] = {
     "batch_size": replace(TABLE["batch_size"], shown_by=INPUT),
     "model": replace(TABLE["model"], tried_with={"data": "digits"}),
     "data": replace(TABLE["data"], tried=("digits", "wine")),
-    "compression": replace(TABLE["compression"], tried_with={"shards": 1}),
     "cut": Axis(help="", tried=("", "shuffle"), shown_by=INPUT),
 }
 """What two pipelines are tried by: the table's values, beside those keys that pipelines have, and other data than what

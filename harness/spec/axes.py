@@ -76,6 +76,8 @@ TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 ONE_SERVER = {"strategy": "parameter_server", "workers": 1, "ps": 1}
 """And one worker, which has nobody to lose an update to."""
 TWO_SERVERS = {**ONE_SERVER, "ps": 2}
+DECODING = {"cache": "none", "data": "photographs:16"}
+"""In every pass."""
 
 
 def packers(kind: PackingKind) -> Takers:
@@ -297,7 +299,7 @@ class Axes(BaseModel):
         one_update="they change how sums round, which the comparison allows for",
         no_lever="`more cores for each` is one of the number of workers",
         help="the engine's intra-op threads; 0 is 1 on virtual-cpu, else the engine's choice", asked=(0,),
-        value=Natural, competes=True, of_own_step=True, tried=(1, 2), shown_by=("resources.intra_op_threads",),
+        value=Natural, competes=True, of_own_step=True, tried=(0, 2), shown_by=("resources.intra_op_threads",),
         label=lambda cell: f"{cell.intra_op_threads} threads" if cell.intra_op_threads else "", series=True,
     )] = 0
     prefetch: Annotated[Whole, Axis(
@@ -312,7 +314,7 @@ class Axes(BaseModel):
         one_update=GIVEN,
         help="batches that wait on each replica's device, and as many on the host; 0 leaves all on the host until "
         "the step", asked=(1,), value=Natural, takers=FETCHING, competes=True, stage="batch",
-        tried=(0, 3), tried_with=TWO_REPLICAS, shown_by=INPUT,
+        tried=(1, 3), tried_with=TWO_REPLICAS, shown_by=INPUT,
     )] = 1
     cache: Annotated[Cache, Axis(
         works=PIPELINES,
@@ -331,7 +333,7 @@ class Axes(BaseModel):
         one_update=GIVEN,
         help="files that are read side by side, an example of each in turn; 0 is one file after the other; of "
         "tfrecord:GLOB and photographs, and of what shards writes", asked=(0,), value=Natural, competes=True,
-        stage="source", tried=(0, 2), tried_with={"data": "photographs:16"}, shown_by=INPUT,
+        stage="source", tried=(0, 2), tried_with=DECODING, shown_by=INPUT,
     )] = 0
     shuffle_buffer: Annotated[Whole, Axis(
         works=PIPELINES,
@@ -354,14 +356,14 @@ class Axes(BaseModel):
         no_lever="its workers are on the same cores",
         help="workers of a tf.data service, within the trial, that read and decode; 0 is no service", asked=(0,),
         value=ServiceWorkers, competes=True, stage="decode", tried=(0, 1),
-        tried_with={"cache": "none", "data": "photographs:16"}, shown_by=INPUT,
+        tried_with=DECODING, shown_by=INPUT,
     )] = 0
     shards: Annotated[Whole, Axis(
         works=PIPELINES,
         one_update=GIVEN,
         help="TFRecord files that the data are written into before the first trial, and read from; 0 reads them as "
         "they are; of all data but synthetic, tfrecord:GLOB and functions", asked=(0,), value=FileCount,
-        competes=True, stage="source", tried=(1, 3), shown_by=INPUT,
+        competes=True, stage="source", tried=(0, 3), shown_by=INPUT,
     )] = 0
     compression: Annotated[FileCompression, Axis(
         works=PIPELINES,
@@ -370,7 +372,7 @@ class Axes(BaseModel):
         help="of the files of shards: {names}", asked=("none",), competes=True, stage="source",
         rank=lambda kind: (kind != "none", kind),
         label=lambda cell: cell.compression if cell.compression != "none" else "",
-        tried=("none", "gzip"), tried_with={"shards": 2}, shown_by=INPUT,
+        tried=("none", "gzip"), tried_with={"shards": 3}, shown_by=INPUT,
     )] = "none"
     autoshard: Annotated[AutoShard, Axis(
         one_update=GIVEN,
