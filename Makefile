@@ -20,9 +20,9 @@ PYTEST := $(COMPILING) --numprocesses=$(WORKERS) --dist=loadgroup --no-loadscope
 help:
 	@echo 'make sweep   measure what benchmarks/default.toml lists on this machine, then write the report'
 	@echo '             (another spec: make sweep SPEC=benchmarks/weak_scaling.toml)'
-	@echo 'make test    lint, types, import rules and every test (20 to 60 minutes on two cores, by their speed, with all engines installed)'
+	@echo 'make test    lint, types, import rules and every test (30 to 60 minutes on two cores, by their speed, with all engines installed)'
 	@echo 'make test-quick'
-	@echo '             lint, types, import rules and the tests that need no framework (three minutes)'
+	@echo '             lint, types, import rules and the tests that need no framework (8 to 10 minutes on two fast cores)'
 	@echo 'make docs    the documentation as a site, build/site/index.html; a link that leads nowhere is an error'
 	@echo 'make goals   print what the project promises beside what it measures here (over two hours, idle machine)'
 	@echo 'make setup   only the environment in $(VENV) (another Python: make setup PYTHON=python3.12)'
