@@ -92,7 +92,8 @@ def explain_run(
             place = {"block": block, "group": f"b{block}", "side": name, "order": number}
             record = record.model_copy(update={"cell": of, "cell_id": of.cell_id, **place})
             if name == ONLY_INPUT:
-                record = record.model_copy(update={"checks": FEEDS_WELL.checks})
+                checks = FEEDS_WELL.checks
+                record = record.model_copy(update={"checks": checks, "status": "unproved", "reason": checks.unproved})
             if (reason := (crashed or {}).get(name)) and (crashes is None or block in crashes):
                 gone = ("windows", "step_time_s", "throughput_examples_per_s", "cpu_seconds_per_example")
                 record = record.model_copy(

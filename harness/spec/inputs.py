@@ -146,10 +146,10 @@ def _unshared(catalogue: Catalogue, at: TrainingCell | PipelineCell) -> LeftOut 
 
 def _unkept(at: TrainingCell | PipelineCell) -> LeftOut | None:
     """Why the examples are not kept in a file: what servers' workers read is traced once, the file's name with it."""
-    if not isinstance(at, TrainingCell) or not at.asynchronous or at.cache != "file":
+    if not isinstance(at, TrainingCell) or not at.asynchronous or at.workers == 1 or at.cache != "file":
         return None
-    reason = "its workers, each a process, and maybe on another host, would have one file: --cache memory"
-    return LeftOut(f"{at.strategy}, cache file", reason)
+    reason = "they would write one file, which two cannot fill at the same time: --cache memory"
+    return LeftOut(f"{at.strategy}, {at.workers} workers, cache file", reason)
 
 
 def _files_unshared(at: TrainingCell) -> str | None:
