@@ -305,7 +305,7 @@ def test_levers_of_which_none_could_be_measured_are_a_result_with_a_warning_that
     ("keys", "said"),
     [
         ({"work": "collective"}, "work: explain takes trainings of a model"),
-        ({"spec": REFERENCE, "replicas": 64}, "has no such cell in a ranking"),
+        ({"spec": REFERENCE, "replicas": 64}, "has no such cell that was measured"),
         ({"spec": EXPLAINED}, "is a run of explain; explain takes a spec or a sweep's run"),
         ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
         ({"resume": "latest", "limits": True}, "resume: goes on with a run as it was planned; it takes no limits"),

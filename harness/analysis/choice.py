@@ -39,7 +39,7 @@ def choice_of(summary: RunSummary, fits: Callable[[Cell], bool], fault_of: Fault
     found = [rivals for work in summary.workloads if any(rivals := _rivals(work, fits))]
     if not found:
         raise UsageError(
-            f"RUN: '{summary.run_id}' has no such cell in a ranking; harness show {summary.run_id} has all"
+            f"RUN: '{summary.run_id}' has no such cell that was measured; harness show {summary.run_id} has all"
         )
     ranked, unproved = next((rivals for rivals in found if rivals[0]), found[0])
     candidates = ranked or [*unproved]

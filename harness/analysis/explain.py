@@ -157,12 +157,16 @@ class Explanation:
     @property
     def input_limit(self) -> InputLimit | None:
         """Whether the pipeline is the step's limit `now`, or `later`; None where nobody knows what it gives. Undecided,
-        too, where the step surely took more than that: its windows then saw no such pass as the pipeline's."""
+        too, where it is `outpaced`."""
         if self.headroom is None:
             return None
         limit = limit_of(self.headroom, self.judged)
-        outpaced = self.pace is not None and self.pace.high is not None and self.pace.high < 1
-        return "undecided" if limit == "now" and outpaced else limit
+        return "undecided" if limit == "now" and self.outpaced else limit
+
+    @property
+    def outpaced(self) -> bool:
+        """Whether the step surely took more than its pipeline gives by itself: its windows saw no whole pass of it."""
+        return self.pace is not None and self.pace.high is not None and self.pace.high < 1
 
     @property
     def bound_by(self) -> str:

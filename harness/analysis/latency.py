@@ -174,9 +174,11 @@ class LatencyBandwidth:
 
 def fit(times: Times) -> LatencyBandwidth | None:
     """The fit over the blocks in which every size was measured, without sizes that fewer than half of the blocks have:
-    these would take the other blocks from all. None of fewer than FEWEST_SIZES or without a block."""
+    these would take the other blocks from all, so that they stay only where too few are left. None of fewer than
+    FEWEST_SIZES or without a block."""
     every = set[int]().union(*times.values())
-    sizes = sorted(size for size, of in times.items() if 2 * len(of) >= len(every))
+    often = sorted(size for size, of in times.items() if 2 * len(of) >= len(every))
+    sizes = often if len(often) >= FEWEST_SIZES else sorted(times)
     blocks = sorted(set.intersection(*(set(times[size]) for size in sizes))) if sizes else []
     if len(sizes) < FEWEST_SIZES or not blocks:
         return None

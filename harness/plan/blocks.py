@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from harness.record.manifest import PlanRecord
@@ -73,7 +73,7 @@ def beside_bases(group: Sequence[str], cells: Mapping[str, Cell], never: Collect
 
 
 def _groups(
-    present: Sequence[Cell], cells: Iterable[Cell], live: Mapping[str, int], shuffler: random.Random
+    present: Sequence[Cell], cells: Sequence[Cell], live: Mapping[str, int], shuffler: random.Random
 ) -> list[list[str]]:
     bases_of, base_of = known_bases(cells), base_among(cells)
     comparable: dict[tuple[object, ...], list[Cell]] = {}

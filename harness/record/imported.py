@@ -75,6 +75,7 @@ class PublishedFigure(RecordModel):
         if "batch_size" in told:
             parts.append(f"b{told['batch_size']}" + (" global" if told.get("batch_scope") == "global" else ""))
         quiet = {"workers", "batch_size", *self._told_by_batch()}
+        told = {key: value for key, value in told.items() if value or key not in ("tokens", "quantity")}
         parts += [told_value(key, value) for key, value in told.items() if key not in quiet]
         return " ".join(parts)
 

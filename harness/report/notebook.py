@@ -27,7 +27,7 @@ from harness.report.tables.collectives import known_collectives, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.frames import comparison_frame, part_frame, trial_frame
 from harness.report.tables.pipelines import stages_table
-from harness.report.tables.sweep import ranking_table
+from harness.report.tables.sweep import ranking_table, told_of
 from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
 
@@ -84,7 +84,7 @@ class SweepResult:
         for work in summary.workloads:
             if not of_collectives(work):
                 yield ranking_table(work, summary.noise, rates=rates)
-            yield from (stages_table(work), engines_table(work))
+            yield from (told_of(work, table, summary) for table in (stages_table(work), engines_table(work)))
 
 
 @dataclass(frozen=True)

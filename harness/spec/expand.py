@@ -27,7 +27,7 @@ from harness.visible import quoted
 ALONE = "one process sends nothing over a network"
 WITHOUT_USE = {
     "network": ("1 worker over a network", ALONE),
-    "cycle_time": ("1 worker with a cycle time", "one process waits for no cycle"),
+    "cycle_time": ("1 worker with a cycle time", "one process waits for no cycle, so cycle_time changes nothing"),
 }
 """Of axes that say nothing of one process (`Axis.idle`) what is asked of it, and why it is measured without."""
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"

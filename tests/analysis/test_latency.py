@@ -124,6 +124,14 @@ def test_a_size_that_fewer_than_half_of_the_blocks_have_takes_no_other_block_wit
     assert (line.blocks, line.sizes) == (blocks, sizes)
 
 
+def test_of_three_sizes_none_is_left_out_for_lack_of_blocks() -> None:
+    three = {size: of for size, of in times(noise=0.05).items() if size in SIZES[-3:]}
+    three[SIZES[-1]] = {0: three[SIZES[-1]][0]}
+    line = fit(three)
+    assert line is not None
+    assert (line.blocks, line.sizes) == (1, tuple(SIZES[-3:]))
+
+
 def test_through_two_sizes_no_line_is_fitted_nor_through_none() -> None:
     some = times()
     assert fit({size: some[size] for size in SIZES[:2]}) is None

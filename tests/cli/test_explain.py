@@ -147,7 +147,7 @@ def test_an_axis_chooses_among_the_runs_cells(harness: Harness, asked: list[Expl
     assert {cell.cross_device_op for cell in settings.cells} == {"auto"}
     code, _, error = harness("explain", str(path), "--batch-size", "33")
     assert (code, error.count("\n")) == (2, 1)
-    assert "'swept' has no such cell in a ranking" in error
+    assert "'swept' has no such cell that was measured" in error
 
 
 @pytest.mark.parametrize(

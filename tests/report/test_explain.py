@@ -123,6 +123,12 @@ def test_a_pipeline_that_keeps_up_is_told_with_the_rate_at_which_it_would_not() 
     assert beside.endswith("the current rate")
 
 
+def test_a_step_that_was_faster_than_its_pipeline_says_why_nobody_can_tell_and_what_would() -> None:
+    _, beside = explain_lines(explanations_of(explain_run(RATIOS | {"only_input": 1.2})))
+    assert "cannot tell whether input is the limit" in beside
+    assert beside.endswith("its windows saw no whole pass; use a longer --window")
+
+
 def test_a_step_that_waits_though_its_pipeline_keeps_up_is_told_by_what() -> None:
     waits = QUIET | {"no_input": 0.8, "forward_backward": 0.8, "forward": 0.3, "empty": 0.02, "alone": 0.78}
     answer, beside = explain_lines(explanations_of(explain_run(waits | {"only_input": 0.4})))

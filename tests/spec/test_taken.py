@@ -136,6 +136,8 @@ def test_a_setting_that_trials_on_one_device_alone_read_is_refused_where_no_engi
     for engines in ([ENGINE], *([engine] for engine in OTHERS), [ENGINE, *OTHERS]):
         assert refusal(**given, engine=engines) == f"{key}: given {value}, {why}"
     assert refusal(**given, engine=["jax", "torch"], device=["virtual-cpu", device]).startswith(f"{key}: given {value}")
+    misspelt = refusal(**given, engine=[ENGINE, *OTHERS], device=f"{device}u")
+    assert f"did you mean '{device}'?" in misspelt
     both = matrix_from(**given, engine=[ENGINE, "torch"], device=["virtual-cpu", device])
     placed = {(cell.get("engine"), cell.shape.device) for cell in both.cells}
     assert placed == {(ENGINE, "virtual-cpu"), (ENGINE, device), ("torch", "virtual-cpu")}

@@ -4,7 +4,7 @@ import functools
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.analysis import RunSummary, WorkloadSummary, summarise
@@ -16,7 +16,14 @@ from harness.report.limits import known_rates
 from harness.report.tables.collectives import known_collectives, latency_table
 from harness.report.tables.engines import engines_table
 from harness.report.tables.pipelines import stages_table
-from harness.report.tables.sweep import failed_table, ops_table, ranking_table, scaling_table, unproved_table
+from harness.report.tables.sweep import (
+    failed_table,
+    ops_table,
+    ranking_table,
+    scaling_table,
+    told_of,
+    unproved_table,
+)
 from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
 from harness.visible import one_line, printable
@@ -68,7 +75,7 @@ def _tables(
     """The ranking of each workload, of collectives what a reader of nccl-tests knows; the rest folded."""
 
     def of(work: WorkloadSummary, table: Table) -> Table:
-        return replace(table, title=f"{table.title}: {work.workload.label}") if len(summary.workloads) > 1 else table
+        return told_of(work, table, summary)
 
     for table in noted_once([*collectives, latency_table(summary)]):
         yield from _titled(table, rows, has_rest="collectives")

@@ -44,10 +44,10 @@ WORDS_OF_TRACE: Mapping[str, str] = {
 }
 METHOD = (
     "Each block has a fresh trial of the step, and of the same with one thing left out, alive together and taking "
-    "turns. Every trial proves its first updates; then an instrument goes on with a program that is held against the "
-    "step's: it lacks what its name says and nothing else. A part is a difference of their times, its interval "
-    "Student's t over blocks. The rate of a pipeline is of batches that are drawn and not trained on, beside that of "
-    "the step on batches that lie on the devices."
+    "turns. Every trial of a step proves its first updates; then an instrument goes on with a program that is held "
+    "against the step's: it lacks what its name says and nothing else. A part is a difference of their times, its "
+    "interval Student's t over blocks. The rate of a pipeline is of batches that are drawn and not trained on, beside "
+    "that of the step on batches that lie on the devices."
 )
 
 
@@ -225,6 +225,8 @@ def _of_pipeline(found: Explanation) -> Iterator[str]:
     if found.headroom is None or found.input_limit is None:
         return
     told = f"by the rate of its pipeline, {limit_of_rate(found.input_limit, found.headroom)}"
+    if found.outpaced:
+        told += ", which the step itself was faster than: its windows saw no whole pass; use a longer --window"
     if found.input_limit == "later" and any(share.name == "input" for share in found.all_binding):
         told += "; what input costs is not its rate: cores taken from the step, bursts, or bringing batches to devices"
     if found.input_limit == "now":

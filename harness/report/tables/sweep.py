@@ -1,6 +1,7 @@
 """Tables as plain columns and rows of text: the page, the terminal and Markdown show the same ones."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from harness.analysis import CellSummary, Noise, RunSummary, Scaling, WorkloadSummary
 from harness.analysis.batch import BatchCurve
@@ -99,6 +100,11 @@ def _compared(work: WorkloadSummary) -> tuple[Field, ...]:
 
 def _processors(one: FedBy) -> str:
     return NOTHING if one.processors is None else significant(one.processors, 2)
+
+
+def told_of(work: WorkloadSummary, table: Table, summary: RunSummary) -> Table:
+    """The table with its ranking's name in the title, where there are several."""
+    return replace(table, title=f"{table.title}: {work.workload.label}") if len(summary.workloads) > 1 else table
 
 
 def unproved_table(work: WorkloadSummary) -> Table:

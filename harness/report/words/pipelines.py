@@ -79,9 +79,7 @@ def limit_of_rate(limit: InputLimit, headroom: Interval) -> str:
         case "undecided":
             return f"these trials cannot tell whether input is the limit, {size} what the model takes"
         case "cannot_know":
-            return (
-                f"{size} what the model takes; one trial of each cannot tell whether input is the limit: use --trials 4"
-            )
+            return f"{size} what the model takes; one trial cannot tell whether input is the limit: use more --trials"
         case _:
             return f"{size} what the model takes so far"
 

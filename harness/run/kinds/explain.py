@@ -48,7 +48,7 @@ from harness.trial.engines import catalogue_of, engines_that
 OF_EXPLAIN = {"window": 0.05, "windows": 14, "max_warmup": 2, "trials": 6}
 """The keys of a spec that `explain` sets where nobody else does; `trials` are blocks. In the kept run, of 24 windows,
 an arm's ratio to the whole step scattered from block to block by 1.9 %, of which windows made 1.5: with 14 it is a
-fifth more, and two cells take under four minutes."""
+fifth more. `benchmarks/goals/answers.py` says how long two cells take."""
 MOST_CELLS = 8
 
 

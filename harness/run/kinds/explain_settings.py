@@ -87,6 +87,8 @@ def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.Expla
     laid_over = {key: getattr(asked, key) for key in ours | given.keys() - axes.keys()}
     sweep = manifest.sweep.model_copy(update=laid_over)
     names = [names_for(cell, sweep) for cell in choice.cells]
+    refused = set.intersection(*({*of.refuses} for of in names)) - given.keys()  # by now: the run could have them
+    sweep = sweep.model_copy(update={key: Sweep.model_fields[key].default for key in refused})
     must_be_set(sweep, names)
     must_be_read(asked.model_copy(update={"device": [cell.shape.device for cell in choice.cells]}), names)
     return explain.ExplainSettings(sweep, list(choice.cells)), choice
