@@ -1,8 +1,9 @@
 """Input of a known rate beside a model of a known appetite: is the input named as the limit where it is the limit?
 
-A first sweep measures what the model takes. Then pipelines whose decoding takes a planted time, from half of that
-rate to twice, are measured beside the model again. Promise: of ten, nine are on the right side of the crossing: *input
-is the limit now* below what the model takes, *at … the current rate* above it. *Undecided* counts as neither.
+Both keep to a clock, so that the true crossing is known, whatever the machine does: a model that takes so many examples
+a second, and pipelines whose decoding takes a planted time, from half of that rate to twice. Promise: of ten, nine are
+on the right side of the crossing: *input is the limit now* below what the model takes, *at … the current rate* above
+it. *Undecided* counts as neither.
 
     python benchmarks/goals/crossing.py [--blocks N] [--explain]
 
@@ -22,23 +23,25 @@ from common import scratch, table
 import harness
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import Explanation, StepPart
-from harness.analysis.pipelines import FedBy, fed_models
+from harness.analysis.pipelines import FedBy, FedModel, fed_models
 from harness.analysis.summary import RunSummary
 from harness.spec.cell import TrainingCell
 from harness.spec.pipeline import PipelineCell
 
+APPETITE = 400
+"""Examples that the model takes in a second."""
 SHARES = (0.5, 0.67, 0.8, 0.85, 0.9, 1.1, 1.15, 1.25, 1.5, 2.0)
-"""Of what the model takes."""
+"""Of that, what pipelines give."""
 FEWEST = 9
 MODULE, BATCH_SIZE = "benchmarks.goals.slow_digits", 16
-DATA = f"{MODULE}:at(rate={{}})"
+DATA, MODEL = f"{MODULE}:at(rate={{}})", f"{MODULE}:paced(rate={APPETITE})"
 
 
-def swept(rates: Sequence[int], blocks: int, results: Path) -> RunSummary:
+def swept(rates: Sequence[int], blocks: int, results: Path, model: str = MODEL) -> RunSummary:
     """The pipelines of these rates beside what the model takes."""
     run = harness.sweep(
         work="pipeline",
-        model=[f"{MODULE}:model"],
+        model=[model],
         data=[DATA.format(rate) for rate in rates],
         batch_size=[BATCH_SIZE],
         cache=["none"],
@@ -48,10 +51,9 @@ def swept(rates: Sequence[int], blocks: int, results: Path) -> RunSummary:
     return harness.summary(run.path)
 
 
-def fed(summary: RunSummary) -> list[tuple[float, FedBy]]:
-    """(what the model takes, the pipeline beside it) of every pipeline."""
-    models = [model for work in summary.workloads for model in fed_models(work)]
-    return [(model.appetite.value, one) for model in models for one in model.inputs]
+def fed(summary: RunSummary) -> list[FedModel]:
+    """What models take, each with its pipelines."""
+    return [model for work in summary.workloads for model in fed_models(work)]
 
 
 def data_of(one: FedBy) -> str:
@@ -77,7 +79,7 @@ NOW = {"now": True, "later": False}
 
 def by_pipelines(rates: Sequence[int], blocks: int, results: Path) -> Iterator[tuple[str, Answer]]:
     """The data, and what a sweep of the pipelines says of them."""
-    for _, one in fed(swept(rates, blocks, results)):
+    for one in (one for model in fed(swept(rates, blocks, results)) for one in model.inputs):
         yield data_of(one), Answer(_ends(one.headroom, ".2f"), one.limit, NOW.get(one.limit))
 
 
@@ -85,7 +87,7 @@ def by_explain(rates: Sequence[int], blocks: int, results: Path) -> Iterator[tup
     """The data, and what `explain` says of the step that is fed with them."""
     for some in filter(None, (rates[::2], rates[1::2])):  # it takes eight cells at most
         result = harness.explain(
-            model=f"{MODULE}:model",
+            model=MODEL,
             data=[DATA.format(rate) for rate in some],
             strategy="none",
             batch_size=BATCH_SIZE,
@@ -125,8 +127,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     missed = False
     with scratch() as folder:
-        [(appetite, _)] = fed(swept([10_000], 2, Path(folder)))
-        rates = {round(share * appetite): share for share in SHARES}
+        rates = {round(share * APPETITE): share for share in SHARES}
         for head, way in list(WAYS.items())[: 1 + given.explain]:
             found = dict(way(list(rates), given.blocks, Path(folder)))
             rows, right = [("planted ÷ appetite", "planted", head, "said")], 0

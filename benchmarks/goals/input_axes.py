@@ -52,8 +52,8 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2]))
     rows, missed = [("where", "A", "B", "B ÷ A", "verdict", "right")], 0
     with scratch() as folder:
-        [(appetite, _)] = fed(swept([10_000], 2, Path(folder)))
-        for where, keys, a, b, right in cases(appetite):
+        [model] = fed(swept([10_000], 2, Path(folder), OF_MODEL["model"]))
+        for where, keys, a, b, right in cases(model.appetite.value):
             result = harness.ab(a=a, b=b, results=folder, quiet=True, **keys)
             missed += result.verdict != right
             found = result.ratio

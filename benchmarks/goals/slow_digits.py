@@ -3,10 +3,13 @@
 `at(rate=400)` gives 400 a second. The pace is kept by the clock: an example is given a stated time after the one before
 it, however long the rest of the pipeline took, but none is given early to make up for a late one. `gulps(rate=400)`
 gives `GULP` at once, then none for as long as so many last at 400 a second, however slowly they were taken.
+`paced(rate=400)` is a network that takes 400 a second, by the same clock.
 """
 
 import time
 from typing import Any
+
+import numpy as np
 
 EXAMPLES = 192
 GULP = 256
@@ -15,7 +18,6 @@ _CLASSES = 10
 
 def at(rate: int, at_once: int = 1) -> Any:
     """A data set of `EXAMPLES` random images, which are given `rate` a second at most, so many at once."""
-    import numpy as np
     import tensorflow as tf
 
     draw = np.random.default_rng(1)
@@ -53,3 +55,26 @@ def model() -> Any:
     return keras.Sequential(
         [keras.Input((28, 28, 1)), *layers, keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(_CLASSES)]
     )
+
+
+def paced(rate: int) -> Any:
+    """A small network that takes `rate` of them a second at most, as an accelerator would beside idle cores: its
+    forward pass lasts as long as the batch takes at that rate, and what came since the last one counts if it is little."""
+    import keras
+    import tensorflow as tf
+
+    due = 0.0
+
+    def waits(count: Any) -> Any:
+        nonlocal due
+        pause, now = int(count) / rate, time.monotonic()
+        due = (due if now - due < pause / 4 else now) + pause
+        time.sleep(max(0.0, due - now))
+        return np.float32(0)
+
+    class Pace(keras.layers.Layer):  # type: ignore[misc]  # keras has no types
+        def call(self, images: Any) -> Any:
+            waited = tf.numpy_function(waits, [tf.shape(images)[0]], tf.float32)
+            return images + tf.cast(tf.reshape(tf.stop_gradient(waited), ()), images.dtype)
+
+    return keras.Sequential([keras.Input((28, 28, 1)), Pace(), keras.layers.Flatten(), keras.layers.Dense(_CLASSES)])
