@@ -58,8 +58,10 @@ def model() -> Any:
 
 
 def paced(rate: int) -> Any:
-    """A small network that takes `rate` of them a second at most, as an accelerator would beside idle cores: its
-    forward pass lasts as long as the batch takes at that rate, and what came since the last one counts if it is little."""
+    """A small network that takes `rate` of them a second at most, as an accelerator would beside idle cores.
+
+    Its forward pass lasts as long as a batch takes at that rate; the time since the last one counts if it is little.
+    """
     import keras
     import tensorflow as tf
 
