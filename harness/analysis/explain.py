@@ -156,16 +156,13 @@ class Explanation:
 
     @property
     def input_limit(self) -> InputLimit | None:
-        """Whether the pipeline is the step's limit `now`, or `later`; None where nobody knows what it gives. Undecided,
-        too, where it is `outpaced`."""
-        if self.headroom is None:
-            return None
-        limit = limit_of(self.headroom, self.judged)
-        return "undecided" if limit == "now" and self.outpaced else limit
+        """Whether the pipeline is the step's limit `now`, or `later`; None where nobody knows what it gives."""
+        return None if self.headroom is None else limit_of(self.headroom, self.judged)
 
     @property
     def outpaced(self) -> bool:
-        """Whether the step surely took more than its pipeline gives by itself: its windows saw no whole pass of it."""
+        """Whether the step surely took more than its pipeline gives by itself: batches that waited since the turns of
+        others, or were within a pass whose beginning takes time. No training goes on so."""
         return self.pace is not None and self.pace.high is not None and self.pace.high < 1
 
     @property

@@ -236,11 +236,11 @@ def test_what_is_not_known_of_a_pipeline_limits_nothing(run: Run, limit: str | N
     assert found.bound_by != "input"
 
 
-def test_a_step_that_surely_was_faster_than_its_pipeline_by_itself_leaves_open_which_is_the_limit() -> None:
-    [found] = explanations_of(explain_run(RATIOS | {"only_input": 1.2}))
-    assert found.headroom is not None
-    assert (found.headroom.high or 2) < 1
-    assert (found.input_limit, found.bound_by) == ("undecided", "communication")
+def test_a_step_whose_batches_waited_since_the_turns_of_others_is_bound_by_its_pipeline_all_the_same() -> None:
+    [found] = explanations_of(explain_run(RATIOS | {"no_input": 0.995, "only_input": 1.2}))
+    assert (found.outpaced, found.input_limit, found.bound_by) == (True, "now", "input")
+    [slower] = explanations_of(explain_run(RATIOS | {"only_input": 0.995}))
+    assert (slower.outpaced, slower.input_limit) == (False, "now")
 
 
 def test_before_its_end_a_run_says_of_no_pipeline_that_it_is_the_limit() -> None:

@@ -123,10 +123,10 @@ def test_a_pipeline_that_keeps_up_is_told_with_the_rate_at_which_it_would_not() 
     assert beside.endswith("the current rate")
 
 
-def test_a_step_that_was_faster_than_its_pipeline_says_why_nobody_can_tell_and_what_would() -> None:
+def test_a_step_that_was_faster_than_its_pipeline_says_on_what_and_what_would_show_the_wait() -> None:
     _, beside = explain_lines(explanations_of(explain_run(RATIOS | {"only_input": 1.2})))
-    assert "cannot tell whether input is the limit" in beside
-    assert beside.endswith("its windows saw no whole pass; use a longer --window")
+    assert "input is the limit now, at 0.75" in beside
+    assert "on batches that waited since the turns of others: a longer --window shows it" in beside
 
 
 def test_a_step_that_waits_though_its_pipeline_keeps_up_is_told_by_what() -> None:

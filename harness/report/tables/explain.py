@@ -226,7 +226,7 @@ def _of_pipeline(found: Explanation) -> Iterator[str]:
         return
     told = f"by the rate of its pipeline, {limit_of_rate(found.input_limit, found.headroom)}"
     if found.outpaced:
-        told += ", which the step itself was faster than: its windows saw no whole pass; use a longer --window"
+        told += "; the step was faster, on batches that waited since the turns of others: a longer --window shows it"
     if found.input_limit == "later" and any(share.name == "input" for share in found.all_binding):
         told += "; what input costs is not its rate: cores taken from the step, bursts, or bringing batches to devices"
     if found.input_limit == "now":
