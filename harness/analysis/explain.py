@@ -144,7 +144,7 @@ class Explanation:
     """What its input pipeline gives by itself ÷ what the step takes on batches that lie on the devices; None where that
     was not measured."""
     pace: Interval | None = None
-    """What it gives by itself ÷ what the whole step takes, which no step can surely take more of."""
+    """What it gives by itself ÷ what the whole step was seen to take; None as above."""
     paging: Paging | None = None
     """What page faults take of the whole step; None where they were not counted."""
     judged: bool = True
