@@ -266,6 +266,15 @@ def test_batches_that_were_made_in_anothers_turn_make_no_window_faster(
     assert ahead < bench.clock._lead < 2 * ahead
 
 
+@pytest.mark.parametrize("batch_s", [0.047, 0.05, 0.06])
+def test_an_input_that_is_slower_by_a_little_than_the_step_is_seen(
+    monkeypatch: pytest.MonkeyPatch, batch_s: float
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.04, batch_s=batch_s, ahead=5)
+    bench.ready = bench.ahead
+    assert bench.paces(6, others_s=0.5) == pytest.approx([batch_s] * 6, rel=0.02)
+
+
 def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
     assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
