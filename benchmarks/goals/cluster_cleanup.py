@@ -19,11 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
-from common import scratch, table
+from common import ROOT, scratch, table
 from leftovers import Left, Watched, listening
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # tests/, which starts the Slurm, is no installed package
 LIMIT_S = 10.0
 UP_LIMIT_S = 180.0
 RECORDED_S = 2.0

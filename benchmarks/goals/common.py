@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,9 +34,13 @@ from harness.spec import Cell, Sweep, expand
 from harness.spec.cell import TrainingCell
 from harness.trial.engines import catalogue_of
 
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # tests/ and benchmarks/, which scripts name modules of, are no installed packages
+
 __all__ = [
     "BLOCKS",
     "CLUSTERS",
+    "ROOT",
     "Program",
     "beside",
     "cell",

@@ -124,7 +124,6 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--explain", action="store_true")
     given = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parents[2]))
     missed = False
     with scratch() as folder:
         rates = {round(share * APPETITE): share for share in SHARES}

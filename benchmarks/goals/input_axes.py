@@ -49,7 +49,6 @@ def cases(appetite: float) -> Iterator[tuple[str, Keys, Keys, Keys, str]]:
 def main() -> None:
     """Measure and print; exit code 1 where the promise is missed."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    sys.path.insert(0, str(Path(__file__).parents[2]))
     rows, missed = [("where", "A", "B", "B ÷ A", "verdict", "right")], 0
     with scratch() as folder:
         [model] = fed(swept([10_000], 2, Path(folder), OF_MODEL["model"]))

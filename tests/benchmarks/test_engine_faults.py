@@ -1,5 +1,8 @@
 """Faults of every engine: what the goal script counts as found, and that no engine lacks one that is promised."""
 
+import os
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -8,7 +11,7 @@ import pytest
 from harness.errors import UsageError
 from harness.record.trial import TrialRecord
 from harness.spec import Cell
-from tests.goals import load
+from tests.goals import GOALS, load
 from tests.preloaded import handed_in
 from tests.record.examples import cell, failed_trial, trial
 
@@ -87,3 +90,9 @@ def test_what_is_promised_is_found_among_three_processes_and_what_is_right_passe
     assert {trial.cell.workers for trial in trials} == {3}
     ended = {trial.cell.cross_device_op: trial.status for trial in trials}
     assert ended == {**dict.fromkeys(BESIDE_TENSORFLOW, "wrong_result"), goal.RIGHT: "ok"}
+
+
+def test_a_goal_script_finds_the_modules_of_tests_without_being_told_where_they_are() -> None:
+    command = [sys.executable, "-c", "import common, tests.engines.sweeps"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    assert subprocess.run(command, cwd=GOALS, env=environment, check=False).returncode == 0
