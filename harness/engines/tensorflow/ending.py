@@ -17,7 +17,10 @@ OF_INPUT = re.compile("GetNext|__wrapped__(Decode|Reshape|EnsureShape)")
 those that decode outside one."""
 HANDED_ON = re.compile(r"\[\[[^{}\]]*/_\d+\]\]")
 """How it names the output of another op that the one that failed, or one beside it, was waiting for."""
-
+BESIDE_THE_POINT = ("[[", "File ", "Detected at node", "Stack trace", "The error could be from a previous operation")
+"""How the lines of an error begin that do not say what went wrong."""
+ABORTED = "Collective ops is aborted by"
+"""How the line begins that says why; which call it was of the other processes follows."""
 
 LIMITS = (
     (
@@ -92,8 +95,9 @@ def telling_line(message: str) -> str:
         return roots[0].removeprefix("(0) ")
     if lines[0].startswith("Graph execution error") and len(lines) > 1:
         # Keras puts where the op was made between this line and what went wrong.
-        said = [line for line in lines[1:] if not line.startswith(("[[", "File ", "Detected at node", "Stack trace"))]
-        return said[-1] if said else lines[0]
+        said = [line for line in lines[1:] if not line.startswith(BESIDE_THE_POINT)]
+        why = next((number for number, line in enumerate(said) if line.startswith(ABORTED)), -1)
+        return ", ".join(said[why:]) or lines[0]
     if lines[0].startswith("No OpKernel was registered"):
         # The node's attributes come in no fixed order; what matters is which devices have the kernel.
         devices = next((line for line in lines if line.startswith("Registered devices")), "")

@@ -190,3 +190,15 @@ def test_keras_graph_error_is_not_the_reason_but_what_follows_is() -> None:
         "\t [[{{node x}}]] [Op:__inference_f_1]"
     )
     assert telling_line(message) == "Trying to access resource r located in device CPU:1 from device CPU:0"
+
+
+def test_of_collectives_that_were_aborted_the_reason_says_by_what() -> None:
+    message = (
+        "Graph execution error:\n\nDetected at node adam/CollectiveReduceV2 defined at (most recent call last):\n"
+        '  File "a.py", line 1, in f\n\nCollective ops is aborted by: Deadline Exceeded\n\n'
+        "RPC: /tensorflow.CoordinationService/Heartbeat\n"
+        "The error could be from a previous operation. Restart your program to reset.\n"
+        "\t [[{{node adam/CollectiveReduceV2}}]] [Op:__inference_step_70676]"
+    )
+    reason = "Collective ops is aborted by: Deadline Exceeded, RPC: /tensorflow.CoordinationService/Heartbeat"
+    assert telling_line(message) == reason
