@@ -1,5 +1,6 @@
 """Which of given cells a cell is compared with first (`Cell.base`)."""
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,18 +14,39 @@ BasesOf = Callable[[Cell], tuple[str, ...]]
 LOOP = ("loop",)
 
 
-def under_one_loop(cells: Iterable[tuple[Cell, Catalogue]]) -> dict[Cell, Cell]:
+def _but_for_loop_and_threads(cell: Cell) -> object:
+    return apart(cell, (*LOOP, *THREADS))
+
+
+def under_one_loop(
+    cells: Iterable[tuple[Cell, Catalogue]],
+    alike: Callable[[Cell], object] = _but_for_loop_and_threads,
+    left_out: Callable[[Cell, Catalogue], bool] = lambda cell, catalogue: False,
+) -> dict[Cell, Cell]:
     """By each cell, given with its engine's names, what is measured for it: itself, but where loops make no difference
-    (`StrategyTraits.one_loop`) the same under the first loop of those that differ in loop and threads alone. Else the
-    luckiest of them would be the base."""
-    first: dict[tuple[object, ...], Any] = {}
+    (`StrategyTraits.one_loop`) the same under one loop of those that are `alike`: of the first under which the fewest
+    of them are `left_out`, for those that are not. Else the luckiest of them would be the base."""
     measured = {}
+    groups: dict[object, list[tuple[Cell, Catalogue]]] = {}
     for cell, catalogue in cells:
-        traits, loop = catalogue.strategies.get(str(cell.get("strategy"))), cell.get("loop")
-        once = traits is not None and traits.one_loop and loop is not None
-        under = first.setdefault(apart(cell, (*LOOP, *THREADS)), loop) if once else loop
-        measured[cell] = cell if under == loop else cell.model_copy(update={"loop": under})
+        measured[cell] = cell
+        traits = catalogue.strategies.get(str(cell.get("strategy")))
+        if traits is not None and traits.one_loop and cell.get("loop") is not None:
+            groups.setdefault((*catalogue.loops, alike(cell)), []).append((cell, catalogue))
+    for group in groups.values():
+        out: dict[Any, set[Cell]] = {cell.get("loop"): set() for cell, _ in group}
+        for loop, (cell, catalogue) in itertools.product(out, group):
+            if left_out(_under(loop, cell), catalogue):
+                out[loop].add(cell)
+        loops = sorted(out, key=lambda loop: len(out[loop]))
+        for cell, _ in group:
+            loop = next((loop for loop in loops if cell not in out[loop]), loops[0])
+            measured[cell] = _under(loop, cell)
     return measured
+
+
+def _under(loop: object, cell: Cell) -> Cell:
+    return cell.model_copy(update={"loop": loop})
 
 
 def base_among(cells: Iterable[Cell]) -> Callable[[Cell], Cell]:

@@ -23,7 +23,7 @@ from harness.spec.text import text_of
 from harness.spec.work import Cell
 
 DEVICE = "device"
-BETWEEN_PYTHONS = re.compile(r",(?=[\w.-]+=)")
+_BETWEEN_PYTHONS = re.compile(r",(?=[\w.-]+=)")
 """What parts the interpreters of several engines; a path may have commas."""
 OF_TRAININGS = tuple(key for key, axis in TABLE.items() if axis.choices and axis.apart)
 """Keys of which no value stands in for another where models are trained: device, model, data and optimizer."""
@@ -35,12 +35,18 @@ def engine_for(cell: Cell, sweep: Sweep) -> str:
     return str(asked[0] if own in (None, ENGINE) and len(asked) == 1 else own)
 
 
+def interpreters_in(engine_python: str) -> list[tuple[str, str]]:
+    """The interpreters given for engines, each by the engine's name as `NAME=PATH`."""
+    return [(one.partition("=")[0], one) for one in _BETWEEN_PYTHONS.split(engine_python) if one]
+
+
 def interpreters_for(engine: str, sweep: Sweep) -> str:
     """What of `engine_python` is for one of a sweep's engines. What a user's own is called nobody knows here: it is
     given all that is not for the others."""
     others = {*sweep.asked("engine")} - {engine}
-    named = [(part.partition("=")[0], part) for part in BETWEEN_PYTHONS.split(sweep.engine_python)]
-    return ",".join(part for name, part in named if (name not in others if ":" in engine else name == engine))
+    own = ":" in engine
+    given = interpreters_in(sweep.engine_python)
+    return ",".join(one for name, one in given if (name not in others if own else name == engine))
 
 
 def only_engine_of(sweep: Sweep) -> str:

@@ -65,7 +65,11 @@ def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
     _of_meshes(sweep)
     asked, left_out = _sorted_out(sweep, catalogue, _trainings(sweep, catalogue))
     bases = itertools.chain.from_iterable(cell.bases(catalogue) for cell in asked)
-    measured = under_one_loop((cell, catalogue) for cell in (*asked, *bases))
+    excluded = exclusions(sweep.exclude)
+    measured = under_one_loop(
+        ((cell, catalogue) for cell in (*asked, *bases)),
+        left_out=lambda cell, names: any(one.fits(cell, names) for one in excluded),
+    )
     again = [_measured_already(cell, measured[cell]) for cell in asked if measured[cell] != cell]
     cells = dict.fromkeys(measured.values())
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}

@@ -438,6 +438,21 @@ def test_where_no_strategy_is_one_program_whatever_the_loop_it_is_planned_under_
     assert left == {*(loops if engine == ENGINE else loops[1:2])}, "what is excluded stands in for none"
 
 
+@pytest.mark.parametrize(
+    ("exclude", "left"),
+    [
+        ("intra_op_threads=2 loop=jit", {("shard_map", 1), ("shard_map", 2)}),
+        ("intra_op_threads=2 loop=jit; intra_op_threads=1 loop=shard_map", {("jit", 1), ("shard_map", 2)}),
+        ("intra_op_threads=2", {("jit", 1)}),
+        ("intra_op_threads=3", {("jit", 1), ("jit", 2)}),
+    ],
+)
+def test_what_is_left_out_of_one_loop_stands_in_for_no_other(exclude: str, left: set[tuple[str, int]]) -> None:
+    asked = {"engine": "jax", "strategy": "none", "loop": ["jit", "shard_map"], "intra_op_threads": [1, 2]}
+    found = expand(sweep_from({**asked, "replicas": 1, "exclude": exclude}), catalogue_of("jax"))
+    assert {(cell.get("loop"), cell.get("intra_op_threads")) for cell in found.cells} == left
+
+
 @pytest.mark.parametrize(("workers", "times"), [([1, 2], [0, 5]), ([1, 2], [5, 0]), ([1], [5])])
 def test_one_process_is_measured_once_whatever_the_cycles_that_only_several_wait_for(
     workers: list[int], times: list[int]

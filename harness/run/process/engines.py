@@ -19,7 +19,7 @@ from harness.files import default_data_dir, read_whole
 from harness.protocol.engine import Engine, Environment, Software
 from harness.registry import registered
 from harness.run.process.interpreters import Interpreter, examine, older, our_interpreter
-from harness.spec.engines import BETWEEN_PYTHONS, only_engine_of
+from harness.spec.engines import interpreters_in, only_engine_of
 from harness.spec.sweep import Sweep
 from harness.trial.engines import engine_of, environment_of, software_of
 
@@ -152,9 +152,9 @@ def _given(sweep: Sweep, engine: Engine, among: Collection[str]) -> str | None:
     own = [engine.name] if environment_of(engine) is not None else []
     known = dict.fromkeys([*own, *environments(), *among])
     found: dict[str, str] = {}
-    for text in BETWEEN_PYTHONS.split(sweep.engine_python) if sweep.engine_python else ():
-        name, equals, path = text.partition("=")
-        if not equals or not path:
+    for name, text in interpreters_in(sweep.engine_python):
+        _, _, path = text.partition("=")
+        if not path:
             raise UsageError(f"{KEY}: given '{text}', expected NAME=PATH, such as jax=.venv-jax/bin/python")
         if name not in known:
             raise not_one_of(KEY, name, known)

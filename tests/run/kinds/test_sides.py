@@ -105,6 +105,13 @@ def test_two_specs_are_named_by_the_keys_in_which_they_differ() -> None:
     assert labels(sides) == ("loop=custom, seed=1", "loop=fit, seed=2")
 
 
+def test_loops_that_make_no_difference_set_no_sides_apart_whatever_else_does() -> None:
+    base = {"engine": ["torch"], "strategy": ["none"], "replicas": [1], "model": ["mlp"]}
+    sides = sides_of(base, ["loop=ddp"], ["loop=all_reduce", "batch_size=128"])
+    assert labels(sides) == ("batch_size=64", "batch_size=128")
+    assert {side.cell.get("loop") for side in sides} == {"ddp"}
+
+
 @pytest.mark.parametrize(
     ("a", "b", "loops"),
     [(["loop=ddp"], [], ("ddp", "custom")), ([], ["loop=fit"], ("ddp", "fit")), ([], [], None)],

@@ -27,7 +27,7 @@ from harness.run.process.engines import environments, python_for
 from harness.run.process.startup import TOKEN_VARIABLE
 from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from harness.spec.address import joined
-from harness.spec.engines import BETWEEN_PYTHONS
+from harness.spec.engines import interpreters_in
 from harness.spec.sweep import sweep_from
 from harness.trial.engines import DEFAULT
 
@@ -247,7 +247,7 @@ class WorkerSession:
             given = self._settings.engine_python
             sweep = sweep_from({"engine": [engine], "engine_python": given})
             # the run may have engines of users' own besides, whose names nobody here knows
-            named = {part.partition("=")[0] for part in BETWEEN_PYTHONS.split(given)}
+            named = (name for name, _ in interpreters_in(given))
             another = python_for(sweep, {*environments(), *named}, engine)
             python, path = another or sys.executable, None if another is None else [Path.cwd()]
             found = equipment_of(engine, python)
