@@ -21,7 +21,7 @@ def _but_for_loop_and_threads(cell: Cell) -> object:
 def under_one_loop(
     cells: Iterable[tuple[Cell, Catalogue]],
     alike: Callable[[Cell], object] = _but_for_loop_and_threads,
-    left_out: Callable[[Cell, Catalogue], bool] = lambda cell, catalogue: False,
+    left_out: Callable[[Cell, Catalogue], bool] = lambda *_: False,
 ) -> dict[Cell, Cell]:
     """By each cell, given with its engine's names, what is measured for it: itself, but where loops make no difference
     (`StrategyTraits.one_loop`) the same under one loop of those that are `alike`: of the first under which the fewest

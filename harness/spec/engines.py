@@ -142,15 +142,23 @@ def must_be_set(sweep: Sweep, catalogues: Iterable[Catalogue], besides: Sequence
 
 
 def must_be_read(sweep: Sweep, catalogues: Iterable[Catalogue]) -> None:
-    """UsageError for a setting of devices of which none is asked for, or no engine has it: no trial would read it. Of a
+    """UsageError for a setting that no trial would read (`unread`)."""
+    for told in unread(sweep, catalogues).values():
+        raise UsageError(told)
+
+
+def unread(sweep: Sweep, catalogues: Iterable[Catalogue]) -> dict[str, str]:
+    """The settings of devices of which none is asked for, or no engine has it, each with what is said of it. Of a
     device by a name that nobody knows that is the first thing to say, and is said later."""
     asked, known = {*sweep.asked(DEVICE)}, {*itertools.chain(*(of.devices for of in catalogues))}
+    found = {}
     for key, setting in SETTINGS.items():
         value, default = getattr(sweep, key), Sweep.model_fields[key].default
         misspelt = asked - known - {*setting.devices}
         if setting.devices and value != default and not misspelt and (asked & known).isdisjoint(setting.devices):
             readers = " or ".join(setting.devices)
-            raise UsageError(f"{key}: given {text_of(key, value)}, but only trials on {readers} read it; leave it out")
+            found[key] = f"{key}: given {text_of(key, value)}, but only trials on {readers} read it; leave it out"
+    return found
 
 
 def _refused(sweep: Sweep, catalogue: Catalogue) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """A cell and the settings of its run as the keys of a spec that would ask for them again."""
 
+from collections.abc import Container
 from typing import Any
 
 from harness.spec.axes import OF_OWN_STEP, TABLE
@@ -60,14 +61,15 @@ def _once_settings(cell: Cell, sweep: Sweep) -> list[KeyValue]:
     return found
 
 
-def settings_of(cell: Cell, sweep: Sweep, engine: str) -> list[KeyValue]:
+def settings_of(cell: Cell, sweep: Sweep, engine: str, refused: Container[str]) -> list[KeyValue]:
     """The seed, and every setting that changes what a cell of this engine is measured to be and is not at its
-    default."""
+    default; but for those `refused` by it today, which an earlier run may have been given."""
     found = []
     for key, setting in SETTINGS.items():
         value = interpreters_for(engine, sweep) if key == "engine_python" else getattr(sweep, key)
         read = not setting.devices or cell.shape.device in setting.devices
-        if setting.repeated and read and key not in OF_STEP and (key == "seed" or value != _DEFAULTS[key]):
+        told = setting.repeated and read and key not in OF_STEP and key not in refused
+        if told and (key == "seed" or value != _DEFAULTS[key]):
             found.append((key, text_of(key, value), value))
     return found
 

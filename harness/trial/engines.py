@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import cast
 
 from harness.errors import HarnessError, UsageError, nearest, not_one_of
@@ -66,6 +66,14 @@ def catalogue_of(engine: str = DEFAULT) -> Catalogue:
         if fault := _fault_of(found):
             raise UsageError(f"engine: '{engine}': its catalogue {fault}")
     return found
+
+
+def refused_by(engine: str) -> Container[str]:
+    """The settings of a run that its trials do not take; of an engine that is not here nobody knows any."""
+    try:
+        return catalogue_of(engine).refuses
+    except UsageError:
+        return ()
 
 
 def _fault_of(catalogue: object) -> str | None:

@@ -9,10 +9,12 @@ from typing import Any
 from harness.errors import UsageError, nearest
 from harness.run.request import asked_matrix
 from harness.spec.collective import COLLECTIVE
+from harness.spec.engines import unread
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import ENVIRONMENT, text_of, value_from
 from harness.spec.work import Cell
+from harness.trial.engines import catalogue_of
 from harness.visible import names_secret, quoted, without_secrets
 
 OF_THE_COMPARISON = {key: setting.of_sides for key, setting in SETTINGS.items() if setting.of_sides}
@@ -74,11 +76,12 @@ def refuse_what_is_of_the_comparison(keys: Collection[str], flag: str = "") -> N
             raise UsageError(f"{name}: {OF_THE_COMPARISON[key]}")
 
 
-def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) -> tuple[Sweep, Cell]:
+def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str], other: str = "") -> tuple[Sweep, Cell]:
     """The only cell of `base` with `settings` laid over it, and the sweep that it is all of.
 
     An axis that nobody gave takes the first of its default values. UsageError, which names the side,
-    when a key is wrong, an axis was given several values, or the combination makes no sense.
+    when a key is wrong, an axis was given several values, or the combination makes no sense. `other` is the side
+    that shares `base`, if any.
     """
     with _naming(side):
         chosen = {**base, **{key: value_from(key, text) for key, text in settings.items()}}
@@ -89,6 +92,10 @@ def one_cell(side: str, base: Mapping[str, Any], settings: Mapping[str, str]) ->
                 raise UsageError(f"{axis}: given {text_of(axis, sweep.asked(axis))}, expected one value")
         several = (axis for axis in AXES if len(sweep.asked(axis)) > 1)  # no other becomes one that was given
         sweep = sweep.model_copy(update={axis: sweep.asked(axis)[:1] for axis in several})
+        for key, told in unread(sweep, map(catalogue_of, sweep.asked("engine"))).items():
+            if other and key not in settings:
+                alone = f"--{other} {key}={text_of(key, getattr(sweep, key))}"
+                raise UsageError(f"{told}, or give it to side {other} alone, where that reads it: {alone}")
         matrix = asked_matrix(sweep)
         for item in matrix.left_out:
             if any(key in item.reason for key in settings):

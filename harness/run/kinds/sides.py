@@ -125,8 +125,8 @@ def _asked(
     """Every setting and the one cell of each side. UsageError where they cannot take turns."""
 
     def both(least: Mapping[str, Any]) -> list[tuple[Sweep, Cell]]:
-        each = zip(SIDE_NAMES, bases, given, strict=True)
-        return [one_cell(name, {**least, **keys}, own.settings) for name, keys, own in each]
+        each = zip(SIDE_NAMES, bases, given, reversed(SIDE_NAMES), strict=True)
+        return [one_cell(name, {**least, **keys}, own.settings, other) for name, keys, own, other in each]
 
     a, b = both(WINDOWING if windowed else {})
     if windowed and a[1].work.amount != b[1].work.amount:

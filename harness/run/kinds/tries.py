@@ -27,6 +27,7 @@ from harness.spec.engines import engine_for
 from harness.spec.recipe import flag_of, keys_of, settings_of
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import Sweep
+from harness.trial.engines import refused_by
 
 MOST_TRIES = 3
 """Levers that get a verdict; one that cannot be measured here leaves its place to the next."""
@@ -98,7 +99,8 @@ def _measure(path: Path, sweep: Sweep, lever: Lever, earlier: Try | None, progre
 
 def _sides(lever: Lever, sweep: Sweep) -> tuple[tuple[Side, Side], list[str]]:
     """The cell, the cell with the lever, and the command line that compares them. UsageError as `ab` has them."""
-    settings = settings_of(lever.cell, sweep, engine_for(lever.cell, sweep))
+    engine = engine_for(lever.cell, sweep)
+    settings = settings_of(lever.cell, sweep, engine, refused_by(engine))
     asked = [key for key in settings if not SETTINGS[key[0]].of_sides and key[2] != _OURS.get(key[0])]
     spelled = [*keys_of(lever.cell, sweep), *asked]
     base: dict[str, Any] = {key: value for key, _, value in spelled}

@@ -157,6 +157,17 @@ def test_what_was_given_and_makes_no_difference_is_refused(base: dict[str, Any],
     )
 
 
+def test_a_setting_that_one_sides_device_alone_reads_is_refused_for_both_with_how_to_give_it() -> None:
+    of_both = {"strategy": ["none"], "replicas": [1], "gpu_memory_mb": 4096}
+    told = "gpu_memory_mb: given 4096, but only trials on virtual-gpu read it; leave it out"
+    for a, b, side, other in (("cpu", "gpu", "a", "b"), ("gpu", "cpu", "b", "a")):
+        devices = [f"device=virtual-{a}"], [f"device=virtual-{b}"]
+        alone = f"or give it to side {other} alone, where that reads it: --{other} gpu_memory_mb=4096"
+        assert said(of_both, *devices) == f"side {side}: {told}, {alone}"
+    of_one = {key: value for key, value in of_both.items() if key != "gpu_memory_mb"}
+    assert said(of_one, ["device=virtual-cpu", "gpu_memory_mb=4096"], ["device=virtual-gpu"]) == f"side a: {told}"
+
+
 def test_sides_with_other_numbers_of_windows_are_refused() -> None:
     assert said(MIRRORED, ["windows=20"], []).startswith("windows: given 20 for side a and 10 for side b")
 

@@ -8,6 +8,7 @@ from harness.record.manifest import RunManifest
 from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
 from harness.spec.work import Cell
+from harness.trial.engines import refused_by
 from harness.visible import without_secrets
 
 
@@ -23,7 +24,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
         sweep, engine = manifest.sweep_of(cell), manifest.engine_of(cell)
         key = (id(sweep), engine, cell.shape.device)
         if key not in shared:
-            shared[key] = _words(settings_of(cell, sweep, engine))
+            shared[key] = _words(settings_of(cell, sweep, engine, refused_by(engine)))
         own, settings = _words(keys_of(cell, sweep)), shared[key]
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))

@@ -104,6 +104,15 @@ def test_what_was_a_setting_when_an_earlier_run_was_measured_is_named_too() -> N
 
 
 @pytest.mark.parametrize(
+    ("engine", "named"), [("tensorflow", True), ("torch", False), ("jax", False), ("not.here:engine", True)]
+)
+def test_a_setting_that_an_engine_took_in_an_earlier_run_and_refuses_now_is_left_out(engine: str, named: bool) -> None:
+    command = command_of(make_cell(engine=engine), manifest_of(Sweep(engine=[engine], inter_op_threads=2, window=0.05)))
+    assert command is not None
+    assert ("--inter-op-threads 2" in command, "--window 0.05" in command) == (named, True)
+
+
+@pytest.mark.parametrize(
     ("engine", "named"),
     [
         ("tensorflow", None),
