@@ -12,6 +12,7 @@ import pytest
 from harness.analysis.explain import explanations_of
 from harness.analysis.parts import PARTS
 from harness.record.explain import ExplainPlan
+from harness.record.manifest import LeftOutRecord
 from harness.record.trial import TraceRecord
 from harness.report.comparison import Surface
 from harness.report.figures import Picture, parts, parts_figure
@@ -366,3 +367,17 @@ def test_the_figure_is_on_the_page_below_what_is_said(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     told, figure, table = map(page.index, ("is communication-bound", "Stacked bars of the parts", "<table"))
     assert told < figure < table
+
+
+def test_the_page_says_what_was_left_out_by_its_reasons(tmp_path: Path) -> None:
+    pages = []
+    for few in ([], ["none × 2", "none × 3"]):
+        left_out = [LeftOutRecord(combination=one, reason="it runs <elsewhere>") for one in few]
+        run = explain_run()
+        run = replace(run, manifest=run.manifest.model_copy(update={"left_out": left_out}))
+        presentation_of(run.manifest).write_page(run, PageRequest(tmp_path / "page.html", tmp_path))
+        pages.append((tmp_path / "page.html").read_text(encoding="utf-8"))
+    whole, page = pages
+    assert "Left out" not in whole
+    assert "<li>none × 2; none × 3: it runs &lt;elsewhere&gt;.</li>" in page
+    assert page.index("<h2>Left out</h2>") < page.index("<h2>How this was measured</h2>")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from harness.record.manifest import RunManifest
 from harness.report.figures.svg import Picture
+from harness.report.page.sections.wrong import left_out_by_reason
 from harness.report.page.templating import rendered
 from harness.report.tables.table import Table
 from harness.visible import printable
@@ -32,5 +33,6 @@ def findings_page(
         tables=tables,
         pictures=pictures,
         method=method,
+        content=left_out_by_reason(manifest),
         printable=printable,
     )

@@ -53,12 +53,12 @@ def _rest(found: Sequence[Explained]) -> Table:
 
 def left_out(source: PageSource) -> Section | None:
     """Combinations that make no sense."""
-    grouped = _left_out(source.manifest)
+    grouped = left_out_by_reason(source.manifest)
     return Section("left-out", "Left out", "left_out.html.j2", grouped) if grouped else None
 
 
-def _left_out(manifest: RunManifest) -> list[tuple[str, list[str]]]:
-    """(reason, combinations): many combinations share a reason."""
+def left_out_by_reason(manifest: RunManifest) -> list[tuple[str, list[str]]]:
+    """(reason, combinations that make no sense): many share a reason."""
     grouped: dict[str, list[str]] = {}
     for item in manifest.left_out:
         grouped.setdefault(printable(item.reason), []).append(printable(item.combination))
