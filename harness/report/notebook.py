@@ -30,10 +30,14 @@ from harness.report.tables.pipelines import stages_table
 from harness.report.tables.sweep import ranking_table, told_of
 from harness.report.tables.table import Table, noted_once
 from harness.report.words.answer import answer_lines
+from harness.spec.collective import COLLECTIVE
+from harness.spec.pipeline import PIPELINE
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_CALLS = {COLLECTIVE: "load_collectives", PIPELINE: "load_pipelines"}
+"""By kind of work what of the package gives a row for each of its figures; of trainings `load_cells` does."""
 _WIDTH = 100
 """Columns of a printed comparison."""
 
@@ -75,7 +79,8 @@ class SweepResult:
         return "\n".join(self.answer)
 
     def _repr_html_(self) -> str:
-        return "".join((*_paragraphs(self.answer), *_shown(self._tables())))
+        call = _CALLS.get(self.run.manifest.sweep.work, "load_cells")
+        return "".join((*_paragraphs(self.answer), *_shown(self._tables(), _call(call, self.run))))
 
     def _tables(self) -> Iterator[Table]:
         """The tables of collectives; of each other work its ranking and what stands by it."""
@@ -125,7 +130,7 @@ class ExplainResult:
         return "\n".join(self.answer)
 
     def _repr_html_(self) -> str:
-        return "".join((*_paragraphs(self.answer), *_shown(self._found.tables)))
+        return "".join((*_paragraphs(self.answer), *_shown(self._found.tables, _call("load_parts", self.run))))
 
     @functools.cached_property
     def _found(self) -> StepsExplained:
@@ -160,7 +165,7 @@ class ComparisonResult:
     def _repr_html_(self) -> str:
         said = [headline(self.comparison), *verdict_sentences(self.comparison), sides_line(self.comparison)]
         table = replace(narrowed(comparison_table(self.comparison)), note="")  # which is of columns left out
-        return "".join((*_paragraphs(said), *_shown([table])))
+        return "".join((*_paragraphs(said), *_shown([table], "the attribute frame")))
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
@@ -169,14 +174,22 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
         yield f"<p>{escape(line)}</p>" if number else f"<p><strong>{escape(line)}</strong></p>"
 
 
-def _shown(tables: Iterable[Table]) -> Iterator[str]:
-    """Those that have rows; what is to be noted of several stands below the last of them."""
-    yield from map(_html, noted_once([table for table in tables if table.rows]))
+def _call(name: str, run: Run) -> str:
+    """How one calls the function of the package that gives every row of a run."""
+    return f"harness.{name}({str(run.path)!r})"
 
 
-def _html(table: Table) -> str:
-    """The rows that a page shows, with the table's title above and its note below; text stays text."""
+def _shown(tables: Iterable[Table], whole: str) -> Iterator[str]:
+    """Those that have rows, of which all are in `whole`; what is to be noted of several stands below the last."""
+    for table in noted_once([table for table in tables if table.rows]):
+        yield _html(table, whole)
+
+
+def _html(table: Table, whole: str) -> str:
+    """The rows that a page shows, with the table's title above and where the others are and its note below; text stays
+    text."""
     heads = "".join(f"<th>{escape(column.name)}</th>" for column in table.columns)
     head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{body_of(table, PLAIN_MARK)}</tbody>"
-    below = "".join(f"<p>{escape(text)}</p>" for text in (table.left_out, table.note) if text)
+    more = f"{table.left_out} {whole}." if table.left_out else ""
+    below = "".join(f"<p>{escape(text)}</p>" for text in (more, table.note) if text)
     return f"<table><caption>{escape(table.title)}</caption>{head}{body}</table>{below}"

@@ -4,11 +4,21 @@ import base64
 import csv
 import gzip
 import io
+import re
+from dataclasses import replace
+from html import unescape
 from urllib.parse import unquote
 
+import pytest
+
+from harness.analysis.comparison import compare_runs
+from harness.analysis.estimates.verdict import Margins
+from harness.report.notebook import ComparisonResult, ExplainResult, SweepResult
 from harness.report.page.templating import environment
 from harness.report.tables.table import MOST_ROWS, Head, Table
 from harness.report.terminal.table import table_text
+from tests.comparisons import pair_of_runs, sweep_run
+from tests.explained import explain_run
 from tests.report.pages import Page
 
 COLUMNS = (Head("cell", False), Head("examples/s"))
@@ -47,6 +57,28 @@ def test_a_longer_one_says_how_many_rows_it_leaves_to_the_csv_which_has_all() ->
     rows = saved(page)
     assert [row["cell"] for row in rows] == [f"cell {n}" for n in range(1500)]
     assert set(rows[0]) == {"cell", "examples/s"}
+
+
+@pytest.mark.parametrize(
+    ("work", "call"),
+    [("", "load_cells"), ("collective", "load_collectives"), ("pipeline", "load_pipelines")],
+)
+def test_a_notebook_has_no_csv_and_names_the_call_that_gives_all_rows(
+    work: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.report.tables.table.MOST_ROWS", 1)
+    swept, steps = sweep_run("swept"), explain_run()
+    of_work = swept.manifest.model_copy(update={"sweep": swept.manifest.sweep.model_copy(update={"work": work})})
+    comparison = compare_runs(*pair_of_runs(), Margins())
+    for all_rows, result in {
+        f"harness.{call}('results/swept')": SweepResult(replace(swept, manifest=of_work)),
+        f"harness.load_parts({str(steps.path)!r})": ExplainResult(steps),
+        "the attribute frame": ComparisonResult(comparison),
+    }.items():
+        page = unescape(result._repr_html_())
+        [more] = {said for _, said in re.findall(r"(The first 1 of \d+ rows; .*?) are in ([^<]*)\.<", page)}
+        assert more == all_rows
+        assert "CSV" not in page
 
 
 def test_marked_rows_that_are_left_to_the_csv_are_counted_and_marked_there() -> None:

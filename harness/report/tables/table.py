@@ -38,13 +38,13 @@ class Table:
 
     @property
     def left_out(self) -> str:
-        """How many rows a page does not show; empty when it shows all."""
+        """How many rows a page does not show, before where they are; empty when it shows all."""
         more = len(self.rows) - MOST_ROWS
         if more <= 0:
             return ""
         marked = sum(row >= MOST_ROWS for row in self.marked)
         apart = f" ({marked:,} of them marked)" if marked else ""
-        return f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; {more:,} more{apart} are in the CSV of the table:"
+        return f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; {more:,} more{apart} are in"
 
     @property
     def csv(self) -> Download:
