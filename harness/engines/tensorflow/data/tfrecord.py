@@ -301,9 +301,14 @@ def _read(path: Path, _changed_ns: int, _size: int) -> Features:
 
 
 def _fault_of_files(files: Sequence[Path], features: Features) -> str | None:
-    """What is wrong with prepared files, as far as their names and sizes tell; None where nothing is."""
+    """What is wrong with prepared files, as far as their names, sizes and numbers of examples tell; None where nothing
+    is."""
     listed = {shard.file: shard for shard in features.shards}
     again = "prepare it again"
+    counted = sum(shard.examples for shard in features.shards)
+    if listed and features.examples not in (None, counted):
+        told = f"its {FEATURES} says {features.examples:,} examples, and its shards have {counted:,}"
+        return f"{told}; correct it, or {again}"
     for file in files if listed else ():
         if file.name not in listed:
             return f"'{file}' is not among the {plural(len(listed), 'file')} of its {FEATURES}; remove it, or {again}"

@@ -1,5 +1,6 @@
 """The loop of ParameterServerStrategy: a coordinator that schedules updates, and workers that do them when they can."""
 
+import gc
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 UPDATES_A_WORKER = 10
 """A window has at least so many updates a worker: at its end workers wait for the last one."""
+
+
+_READ: list[Iterator[Any]] = []
+"""What workers have read from, until the process ends. To let go of it TensorFlow waits for the workers and holds
+Python's lock, while they wait for Python code of the data, which runs here: a deadlock."""
 
 
 class CoordinatorLoop(Loop):
@@ -50,23 +56,21 @@ class CoordinatorLoop(Loop):
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
-        import tensorflow as tf
-
         for batch in self._training.batches:
             if pace.begin() != 1:
                 raise AssertionError("the gate's updates come one by one")
-            self._example = tf.nest.map_structure(tf.constant, batch)
+            self._example = _constants(batch)
             pace.end(_Updates(self, [self._coordinator.schedule(self._update, args=self._example)]))
+        if self._training.source.gives == "own":
+            gc.collect()  # functions that are garbage are let go of as `_READ` is, and here nobody waits yet
         batches = self._input()
+        _READ.append(batches)
         while steps := pace.begin():
             pace.end(_Updates(self, [self._coordinator.schedule(self._timed, args=(batches,)) for _ in range(steps)]))
 
     def step_on(self, x: Any, y: Any) -> "_Updates":
         """One update that nobody else's comes between."""
-        import tensorflow as tf
-
-        batch = tf.nest.map_structure(tf.constant, (x, y))
-        return _Updates(self, [self._coordinator.schedule(self._update, args=batch)])
+        return _Updates(self, [self._coordinator.schedule(self._update, args=_constants((x, y)))])
 
     def synchronise(self) -> None:
         """Wait until every scheduled update is done."""
@@ -104,6 +108,13 @@ class CoordinatorLoop(Loop):
             return update(*next(batches))
 
         return timed
+
+
+def _constants(batch: Any) -> Any:
+    """The batch in tensors."""
+    import tensorflow as tf
+
+    return tf.nest.map_structure(tf.constant, batch)
 
 
 class _Updates:

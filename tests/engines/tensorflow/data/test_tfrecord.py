@@ -294,6 +294,23 @@ def test_how_many_examples_some_of_the_files_have_is_not_known(
     assert found == [3, None]
 
 
+@pytest.mark.parametrize("said", [{"examples": 12}, {"examples": 9}, {}])
+def test_a_prepared_folder_that_says_another_number_of_examples_than_its_shards_have_is_refused(
+    tmp_path: Path, said: dict[str, int]
+) -> None:
+    shards = [{"file": f"part-{n}", "examples": 6, "bytes": 4, "sha256": ""} for n in range(2)]
+    for shard in shards:
+        (tmp_path / str(shard["file"])).write_bytes(b"data")
+    (tmp_path / "features.json").write_text(json.dumps({**ROWS, **said, "shards": shards}))
+    if said.get("examples") != 9:
+        assert load_source(f"tfrecord:{tmp_path}").info(tmp_path).examples == 12
+        return
+    told = "its features.json says 9 examples, and its shards have 12; correct it, or prepare it again"
+    for pattern in (tmp_path, tmp_path / "part-0"):
+        with pytest.raises(UsageError, match=rf"^data: 'tfrecord:{pattern}': {told}$"):
+            load_source(f"tfrecord:{pattern}")
+
+
 def test_a_source_of_no_files_says_that_there_is_nothing_to_read_side_by_side(tmp_path: Path) -> None:
     with pytest.raises(
         Unsupported, match=r"^interleave: 'digits' is not read from several files; .* written: --shards"
