@@ -1,5 +1,14 @@
-"""What the check of the servers says of the additions that it finds."""
+"""What the check of the servers says of the additions that it finds, and how workers read a user's own data."""
 
+import gc
+import weakref
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop
 from harness.engines.tensorflow.strategies.parameter_server import miscounted
 
 
@@ -14,3 +23,40 @@ def test_what_was_lost_and_what_was_made_twice_is_named() -> None:
 
 def test_of_many_wrong_ones_the_first_are_named() -> None:
     assert str(miscounted([0] * 7)).endswith("number 4 0 times and 2 more")
+
+
+class _Batches:
+    """What workers read from."""
+
+
+class _Reading(CoordinatorLoop):
+    """A loop of which nothing is built; as workers begin to read it is seen whether `garbage` still lies in memory."""
+
+    def __init__(self, gives: str) -> None:
+        self._training: Any = SimpleNamespace(batches=[], source=SimpleNamespace(gives=gives))
+        garbage: Any = _Batches()
+        garbage.itself = garbage
+        self.garbage = weakref.ref(garbage)
+
+    def _input(self) -> Iterator[Any]:
+        self.lay_there = self.garbage() is not None
+        made: Any = _Batches()
+        self.read = weakref.ref(made)
+        return made  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("gives", ["own", "images"])
+def test_while_workers_read_data_whose_python_code_runs_here_nothing_that_would_wait_for_them_is_let_go_of(
+    gives: str,
+) -> None:
+    gc.disable()
+    try:
+        loop = _Reading(gives)
+        loop.run(SimpleNamespace(begin=lambda: 0, end=lambda _: None))  # type: ignore[arg-type]
+    finally:
+        gc.enable()
+    read = loop.read
+    assert loop.lay_there == (gives != "own")
+    del loop
+    gc.collect()
+    assert read() is not None
