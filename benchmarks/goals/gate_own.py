@@ -20,6 +20,7 @@ DATA = {
     "own_multi_label": "labels",
     "own_recommender": "ratings",
     "own_lstm_batches": "batches",
+    "own_float64": "numbers",
 }
 """By model, the function here that gives its data."""
 
@@ -116,6 +117,10 @@ def built(name: str) -> tuple["keras.Model", Any]:
         ),
         "own_lstm_batches": ([tokens, k.Embedding(TABLE, 8), k.LSTM(8), k.Dense(5)], of_classes),
         "own_regression": ([*features, k.Dense(1)], "mse"),
+        "own_float64": (
+            [features[0], k.Dense(16, activation="relu", dtype="float64"), k.Dense(1, dtype="float64")],
+            "mse",
+        ),
         "own_multi_label": ([*features, k.Dense(3, activation="sigmoid")], "binary_crossentropy"),
     }
     if name in made:
