@@ -5,13 +5,15 @@ Run it from the folder above `benchmarks/`:
     python -m harness sweep --model benchmarks.own_text:make_model --data benchmarks.own_text:examples \
         --strategy none,one_device,mirrored --replicas 1,2,3
 
-`--data` takes a function without arguments that returns a `tf.data.Dataset` of (input, target):
+`--data` takes a function that returns a `tf.data.Dataset` of (input, target) or (input, target, weight), without
+arguments or with numbers by name:
 
 - one pass, one example each, without `batch()`, `repeat()` and `shuffle()`: these are the harness's, as is the cut into
   shards, so that they are the same under every strategy and the gate can prove updates on batches that it knows;
 - in an order that does not change: the first examples are the gate's, and each worker takes its own of all;
-- input and target one dense tensor of numbers each, of a fixed shape. They reach the model as they are: integers stay
-  integers, and nothing is scaled. `--model` is then a model of your own that takes them;
+- inputs and targets tensors of numbers, one or several in a dict or tuple. Targets are of a fixed shape; inputs may
+  vary in length. They reach the model as they are: integers stay integers, and nothing is scaled. `--model` is then a
+  model of your own that takes them;
 - at least two global batches, of which the gate wants no example twice.
 
 It is called in each fresh process, so let it read what is prepared. Where TensorFlow does not know how many examples

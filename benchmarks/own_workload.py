@@ -4,9 +4,10 @@ Run it from the folder above `benchmarks/`:
 
     python -m harness sweep --model benchmarks.own_workload:make_model --strategy none,mirrored --replicas 1,2
 
-`--model` takes `package.module:function`. The function takes no arguments and returns a Keras
-model. It is called inside `strategy.scope()`, in a fresh process a trial, so keep work that is not
-the model (downloads, plots) out of this module. What the harness takes from the model:
+`--model` takes `package.module:function`. The function takes no arguments, or numbers by name
+(`package.module:function(layers=2)`), and returns a Keras model. It is called inside
+`strategy.scope()`, in a fresh process a trial, so keep work that is not the model (downloads,
+plots) out of this module. What the harness takes from the model:
 
 - its input shape, (height, width) or (height, width, channels): images of `--data` are resized to it;
 - its outputs: at least as many as the data has classes;

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.record import load_run
 from tests.cli.real import SMALL, run
+from tests.docs.stated import section, states
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
@@ -37,3 +39,10 @@ def test_a_check_of_ones_own_is_asked_in_every_cell_and_what_it_finds_is_a_wrong
     for trial in swept(tmp_path / "broken", CODE.replace("trainable=False", "trainable=True")):
         assert trial["status"] == "wrong_result"
         assert re.match(r"own_check: update 1: '.*backbone/\w+' is frozen, and moved by up to ", trial["reason"])
+
+
+@pytest.mark.parametrize("name", ["workloads", "own"])
+def test_the_page_says_how_many_trials_of_a_kept_run_are_ok(name: str) -> None:
+    trials = load_run(ROOT / "results" / name).trials
+    right = sum(trial.status == "ok" for trial in trials)
+    assert states(section(PAGE, "How often it is wrong"), f"{right} of {len(trials)}")

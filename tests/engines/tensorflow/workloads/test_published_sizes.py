@@ -11,11 +11,14 @@ from harness.errors import UsageError
 PUBLISHED = [
     ("lenet", 10, 0, 1_663_370),  # McMahan et al. 2016
     ("alexnet(side=227,filters=64,units=4096)", 1000, 0, 61_838_248),  # by the layers of tf_cnn_benchmarks
-    ("lstm(width=128,tokens=80,vocabulary=20000)", 1, 0, 2_691_713),  # the summary of Keras' imdb_lstm
-    ("gpt(layers=12,width=768,heads=12,tokens=1024,vocabulary=50257)", 0, 0, 124_439_808),  # GPT-2 small
-    ("bert(layers=12,width=768,heads=12,tokens=512,vocabulary=30522)", 2, 2 * 768 + 2, 109_482_240),  # BERT-base
+    ("lstm(width=128,tokens=80,vocabulary=20000)", 1, 0, 2_691_713),  # what Keras' summary of its imdb_lstm.py says
+    # GPT-2 small: GPT2LMHeadModel of Hugging Face's transformers, 124.44M on https://keras.io/api/keras_hub/models
+    ("gpt(layers=12,width=768,heads=12,tokens=1024,vocabulary=50257)", 0, 0, 124_439_808),
+    # BERT-base: BertModel of bert-base-uncased there, "110M" in the paper
+    ("bert(layers=12,width=768,heads=12,tokens=512,vocabulary=30522)", 2, 2 * 768 + 2, 109_482_240),
 ]
-"""Name, classes, weights of the head that the published count leaves out, and the count."""
+"""Name, classes, weights of the head that the published count leaves out, and the count. Nobody published one of
+tf_cnn_benchmarks' AlexNet: it is the sum over its layers."""
 
 
 @pytest.mark.parametrize(("name", "classes", "head", "count"), PUBLISHED)
