@@ -12,7 +12,7 @@ from harness.record.tfrecords import Features, Preparation, WrittenShard
 from harness.run.preparing.asked import FilesListener
 from harness.run.progress import duration, say_line
 from harness.spec.inputs import FILES
-from harness.visible import one_line, plural
+from harness.visible import one_line, plural, significant
 
 READ_S = 10.0
 """So often it is told how many examples have been read."""
@@ -63,7 +63,7 @@ class FileLines(FilesListener):
         if took < LEAST_S:
             return ""
         left = f", about {duration(took / len(later) * rest)} left" if rest else ""
-        return f" {sum(examples for _, examples in later) / took:,.0f} examples/s{left}"
+        return f" {_rate(sum(examples for _, examples in later) / took)} examples/s{left}"
 
     def said(self, words: str) -> None:
         """A line of its own."""
@@ -115,7 +115,7 @@ def _model_for(features: Features) -> str:
 def _took(of: Preparation) -> str:
     ran = [(one.by, one.processes) for one in of.earlier]
     who = ", then ".join(f"{by}, {plural(count, 'process')}" for by, count in [*ran, (of.by, of.processes)])
-    speed = f"{of.written / of.wall_s:,.0f} examples/s"
+    speed = f"{_rate(of.written / of.wall_s)} examples/s"
     sizes = f"{_megabytes(of.bytes_in)} in, {_megabytes(of.bytes_out)} out"
     return f"{of.wall_s:.1f} s, {of.cpu_s:.1f} s of processor time ({who}, their start included): {speed}, {sizes}"
 
@@ -142,9 +142,8 @@ def _pays(of: Preparation, examples: int) -> list[str]:
         return []
     source, files = of.source_read.examples_per_s, of.files_read.examples_per_s
     how = f"the first {plural(of.source_read.examples, 'example')}, {len(source)} times each in turns, by one process"
-    read = [
-        f"reading: source {statistics.median(source):,.0f} examples/s, files {statistics.median(files):,.0f} ({how})"
-    ]
+    each = [_rate(statistics.median(speeds)) for speeds in (source, files)]
+    read = [f"reading: source {each[0]} examples/s, files {each[1]} ({how})"]
     if max(source) >= min(files) and max(files) >= min(source):
         return [*read, "no difference was seen: preparing is not worth it for the speed of reading from this disk"]
     if max(files) < min(source):
@@ -158,3 +157,8 @@ def _pays(of: Preparation, examples: int) -> list[str]:
 
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
+def _rate(a_second: float) -> str:
+    """Whole ones; of slow sources `0.17`."""
+    return f"{a_second:,.0f}" if a_second >= 10 else significant(a_second, 2)

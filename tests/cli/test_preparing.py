@@ -67,6 +67,12 @@ def test_the_end_says_what_there_is_what_it_took_and_how_to_train_on_it() -> Non
     assert lines[-1] == "train on it: python -m harness sweep --data tfrecord:files"
 
 
+def test_a_source_that_gives_an_example_now_and_then_is_not_said_to_give_none() -> None:
+    _, took, read, *_ = said([0.2, 0.2, 0.2], [0.3, 0.3, 0.3], wall_s=4000.0)
+    assert ": 0.25 examples/s, " in took
+    assert read.startswith("reading: source 0.20 examples/s, files 0.30 (")
+
+
 def test_a_time_of_several_calls_is_told_with_who_ran_the_processes_of_each() -> None:
     _, took, *_ = said([1], [1], earlier=[Runners(by="dask", processes=8)])
     assert "(dask, 8 processes, then local, 2 processes, their start included)" in took
