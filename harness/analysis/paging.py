@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from harness.environment import Fact
 from harness.record.trial import TrialRecord
-from harness.spec.cell import TrainingCell
 from harness.spec.work import Cell
 
 MUCH = 0.2
@@ -47,8 +46,8 @@ class Paging:
 
 
 def tried_by(cell: Cell) -> str:
-    """The command that measures what VARIABLE gives: `explain` knows the steps of trainings alone."""
-    return "explain --try" if isinstance(cell, TrainingCell) else f"ab … --b env.{KEEPS_MEMORY}"
+    """The command that measures what VARIABLE gives to a cell."""
+    return "explain --try" if cell.TAKEN_APART else f"ab … --b env.{KEEPS_MEMORY}"
 
 
 def paging_of(trials: Iterable[TrialRecord], facts: Mapping[str, Fact]) -> Paging | None:

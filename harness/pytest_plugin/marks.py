@@ -13,7 +13,7 @@ from harness.run.kinds.one_cell import OF_THE_COMPARISON, one_cell
 from harness.spec.quantity import EXAMPLES
 from harness.spec.sweep import Sweep
 from harness.spec.text import text_of
-from harness.spec.work import Cell, OwnStepCell
+from harness.spec.work import Cell
 
 NAME = "gate"
 """What runs of the gate are called, unless the mark gives them a `name`."""
@@ -39,7 +39,7 @@ class GateCell:
     @property
     def is_own_step(self) -> bool:
         """Whether it is a training step of the user's own."""
-        return isinstance(self.cell, OwnStepCell)
+        return bool(self.sweep.step)
 
     @property
     def flags(self) -> str:

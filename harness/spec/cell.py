@@ -45,6 +45,7 @@ class TrainingCell(Axes, DistributedCell):
     """
 
     INSTRUMENTED: ClassVar[bool] = True
+    TAKEN_APART: ClassVar[bool] = True
 
     @field_validator(*(key for key, axis in TABLE.items() if axis.spelling is not None))
     @classmethod
@@ -160,6 +161,11 @@ class TrainingCell(Axes, DistributedCell):
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
         return self.named()
+
+    @property
+    def label_of_any_batch(self) -> str:
+        """The label without the batch."""
+        return " ".join([self.deployment, *sayings(self)])
 
     @property
     def full_name(self) -> str:

@@ -82,6 +82,8 @@ class Cell(BaseModel, ABC):
     """Whether something of the work may be left out; the gate is then an instrument's."""
     LEFT_OUT: ClassVar[str] = ""
     """The instrument (`harness.record.explain`) that leaves something out of `training_asked`; empty is all of it."""
+    TAKEN_APART: ClassVar[bool] = False
+    """Whether `explain` knows the parts of its steps."""
     COMPANY: ClassVar[str] = ""
     """Kinds of work of one company are alive together and take turns; empty is a kind by itself."""
 
@@ -99,6 +101,11 @@ class Cell(BaseModel, ABC):
     @abstractmethod
     def label(self) -> str:
         """A short name for tables and figures; it names what usually varies within a sweep."""
+
+    @property
+    def label_of_any_batch(self) -> str:
+        """The label of all cells that differ from this one by how much a step does; empty where each has its own."""
+        return ""
 
     def in_words(self, all_cores: int = 0) -> str:
         """What one step does, in a few plain words; `all_cores` of a process that is shown to have had so many."""

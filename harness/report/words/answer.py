@@ -50,7 +50,6 @@ from harness.report.words.text import (
 )
 from harness.report.words.wrong import wrong_words
 from harness.spec.axes import TABLE
-from harness.spec.cell import TrainingCell
 from harness.spec.naming import key_words
 from harness.visible import plural, printable
 
@@ -261,7 +260,7 @@ def _figures(work: WorkloadSummary, throughput: Interval) -> Iterator[Figure]:
 def _verdict(work: WorkloadSummary) -> str:
     answer = work.answer
     cells = {cell.cell_id: cell for cell in work.cells}
-    if not any(isinstance(cell.trials.cell, TrainingCell) for cell in work.cells):
+    if not any(cell.trials.cell.base.is_base for cell in work.cells):
         return ""
     if answer.base_id is None or answer.speed_up is None or answer.best_distributed_id is None:
         return f"Whether distributing pays is unknown: {_lacking_side(work)}."

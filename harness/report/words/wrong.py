@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from harness.analysis import CellSummary, WorkloadSummary
 from harness.report.words.text import CHECK_WORDS, listed
-from harness.spec.cell import TrainingCell
-from harness.spec.naming import sayings
 from harness.visible import printable
 
 _MISSING = ": the value of "
@@ -32,8 +30,7 @@ def wrong_words(work: WorkloadSummary) -> Iterator[str]:
 
 def _name(cell: CellSummary) -> str:
     """The cell whatever its batch."""
-    of = cell.trials.cell
-    return " ".join([of.deployment, *sayings(of)]) if isinstance(of, TrainingCell) else cell.label
+    return cell.trials.cell.label_of_any_batch or cell.label
 
 
 def _why(failed: tuple[str, ...], details: tuple[tuple[str, str], ...], reason: str) -> str:

@@ -37,7 +37,7 @@ from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
 from harness.spec.axes import TABLE
 from harness.spec.catalogue import Catalogue
-from harness.spec.cell import TrainingCell
+from harness.spec.cell import TrainingCell, trained
 from harness.spec.engines import engine_for
 from harness.spec.inputs import LeftOut
 from harness.spec.pipeline import PipelineCell
@@ -57,8 +57,9 @@ def no_instruments(cell: Cell, engine: str = "") -> str | None:
 
     `engine` is what trains, where the cell does not say so itself.
     """
-    if not isinstance(cell, TrainingCell):
+    if not cell.TAKEN_APART:
         return "work: explain takes trainings of a model, whose steps it knows"
+    cell = trained(cell)
     catalogue = catalogue_of(engine or cell.engine)
     able = sorted(_with_instruments(catalogue), key=TABLE["strategy"].rank)
     if not able:

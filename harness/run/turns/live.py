@@ -20,7 +20,7 @@ from harness.run.process.stacks import at_data, last_words, settled
 from harness.run.process.zygote import SLICE_S, Zygote
 from harness.run.progress import say_line
 from harness.run.turns.figures import Taken, figures_of, gpus_of, phases_of, windows_of
-from harness.spec.work import TRAINING, Cell
+from harness.spec.work import Cell
 
 PROVE_EVERY_S = 60.0
 """At most so often an update is proved between two windows of a trial."""
@@ -166,7 +166,7 @@ class LiveTrial:
     @property
     def timed_at_its_end(self) -> bool:
         """Whether something is still timed once it is told to finish: a profile, or what each worker computes alone."""
-        several = self.cell.tag == TRAINING and self.cell.shape.workers > 1
+        several = self.cell.training_asked is not None and self.cell.shape.workers > 1
         return self.request.trace is not None or (several and self._times_alone)
 
     @property
