@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from common import interval
 
-from harness.analysis.explain import StepPart
-from harness.analysis.parts import PartName, PartWeights, part_weights
+from harness.analysis.parts import PartName, PartWeights, StepPart, part_weights
 from harness.record.explain import (
     ALONE,
     BARRIER,

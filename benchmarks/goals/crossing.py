@@ -22,7 +22,8 @@ from common import scratch, table
 
 import harness
 from harness.analysis.estimates.intervals import Interval
-from harness.analysis.explain import Explanation, StepPart
+from harness.analysis.explain import Explanation
+from harness.analysis.parts import StepPart
 from harness.analysis.pipelines import FedBy, FedModel, fed_models
 from harness.analysis.summary import RunSummary
 from harness.spec.cell import TrainingCell

@@ -9,10 +9,22 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.analysis.estimates.intervals import CONFIDENCE, Interval, log_mean, t_quantile
+from harness.analysis.estimates.intervals import Interval, log_mean, t_quantile
 from harness.analysis.estimates.verdict import fewest_after
 from harness.analysis.paging import Paging, paging_of
-from harness.analysis.parts import IN_TRACE, WITHIN, PartName, PartWeights, left_by, part_weights
+from harness.analysis.parts import (
+    COUNTS,
+    IN_TRACE,
+    WITHIN,
+    PartName,
+    StepPart,
+    TracedPart,
+    left_by,
+    mean_over_blocks,
+    part_weights,
+    step_part,
+    values_of,
+)
 from harness.analysis.pipelines import InputLimit, limit_of
 from harness.analysis.summary import JUDGED
 from harness.analysis.workers import WorkerTimes, step_times
@@ -31,73 +43,8 @@ from harness.record.reading import Run
 from harness.record.trial import TraceRecord, TrialRecord, is_given_up
 from harness.spec.work import Cell
 
-COUNTS = 0.10
-"""The least share of a step by which a part binds it."""
 MOST_TRIALS = 100
 """No more are advised."""
-
-
-@dataclass(frozen=True)
-class StepPart:
-    """A part of the step with its 95 % interval; the ends are None where one block cannot tell."""
-
-    name: PartName
-    value: float
-    low: float | None
-    high: float | None
-    blocks: int = 0
-    """That it was measured in."""
-
-    @property
-    def binds_as(self) -> PartName:
-        """The part that a step is bound by where this binds it: the host's share is of calling the step."""
-        return "dispatch" if self.name == "host" else self.name
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is there beyond doubt, and large enough to bind the step."""
-        return self.low is not None and self.low > 0 and self.value >= COUNTS
-
-    @property
-    def surely_counts(self) -> bool:
-        """Whether its whole interval is of shares that bind."""
-        return self.low is not None and self.low >= COUNTS
-
-    @property
-    def may_count(self) -> bool:
-        """Whether its interval reaches a share that binds."""
-        return self.high is None or self.high >= COUNTS
-
-    @property
-    def may_overlap(self) -> bool:
-        """Whether its interval reaches so far below 0 that parts which count may overlap."""
-        return self.low is None or self.low <= -COUNTS
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether its whole interval lies there."""
-        return self.high is not None and self.high <= -COUNTS
-
-    @property
-    def most_gain(self) -> float | None:
-        """How many times as fast the step would be at most without it: 1 ÷ (1 − the upper limit)."""
-        return None if self.high is None or self.high >= 1 else 1 / (1 - max(0.0, self.high))
-
-
-@dataclass(frozen=True)
-class TracedPart:
-    """A part of the step as one profile has it, beside what the arms tell of it."""
-
-    by_arms: StepPart
-    share: float
-    """Of the profiled step."""
-    seconds: float
-
-    @property
-    def differs(self) -> bool:
-        """Whether it lies outside of the arms' interval."""
-        low, high = self.by_arms.low, self.by_arms.high
-        return low is not None and high is not None and not low <= self.share <= high
 
 
 @dataclass(frozen=True)
@@ -184,9 +131,9 @@ class Explanation:
         if not binding:
             return "undecided" if not_told else "compute"
         first, rest = binding[0], binding[1:]
-        if not all(_above(first, share) for share in rest):
+        if not all(first.above(share) for share in rest):
             return "mixed"
-        return str(first.binds_as) if all(_above(first, share) for share in not_told) else "undecided"
+        return str(first.binds_as) if all(first.above(share) for share in not_told) else "undecided"
 
     @property
     def overheads(self) -> list[StepPart]:
@@ -201,7 +148,7 @@ class Explanation:
         not, or is clearly less."""
         dispatch = [s for s in self.parts if s.name == "dispatch" and s not in self.free]
         host = [s for s in self.within if s.name == "host" and s.low is not None and s.may_count]
-        return [s for s in host if not any(of.counts and not _above(s, of) for of in dispatch)] or dispatch
+        return [s for s in host if not any(of.counts and not s.above(of) for of in dispatch)] or dispatch
 
     @property
     def free(self) -> list[StepPart]:
@@ -278,10 +225,6 @@ class Explanation:
         return [s for s in self.open_parts if self.blocks > 1 and self.blocks_for(s) is None]
 
 
-def _above(one: StepPart, other: StepPart) -> bool:
-    return one.low is not None and other.high is not None and other.high < one.low
-
-
 def explanations_of(run: Run) -> tuple[Explanation, ...]:
     """One for each cell that was asked for. UsageError on a run of another kind."""
     plan = run.manifest.part(ExplainPlan)
@@ -306,7 +249,7 @@ def _explained(
     needed = {arm for name, weights in parts.items() if name not in WITHIN for arm in weights}
     ratios = _ratios(own) if WHOLE in there else {}
     blocks = {block: of for block, of in ratios.items() if needed <= of.keys()}
-    shares = [_share(name, values) for name, of in parts.items() if (values := _values(of, blocks.values()))]
+    shares = [step_part(name, values) for name, of in parts.items() if (values := values_of(of, blocks.values()))]
     within = [share for share in shares if share.name in WITHIN]
     whole = [trial for trial in own if trial.side == WHOLE and trial.measured]
     steps = [math.log(trial.step_time_s) for trial in whole if trial.block in blocks and trial.step_time_s]
@@ -360,8 +303,8 @@ def _traced(
     if apart and "rest" in seconds:
         weights["rest"] = left_by(weights.values())
     for name, of in weights.items():
-        if values := _values(of, ratios):
-            yield TracedPart(_share(name, values), seconds[name] / math.fsum(seconds.values()), seconds[name])
+        if values := values_of(of, ratios):
+            yield TracedPart(step_part(name, values), seconds[name] / math.fsum(seconds.values()), seconds[name])
 
 
 def _lacks(trials: Sequence[TrialRecord]) -> str | None:
@@ -388,21 +331,10 @@ def _ratios(trials: Sequence[TrialRecord]) -> dict[int, dict[str, float]]:
     return found
 
 
-def _values(weights: PartWeights, ratios: Iterable[Mapping[str, float]]) -> list[float]:
-    """What they add up to, of each block that has all of their arms."""
-    having = (ratio for ratio in ratios if weights.keys() <= ratio.keys())
-    return [math.fsum(weight * ratio[arm] for arm, weight in weights.items()) for ratio in having]
-
-
 def _ratio_of(one: str, other: str, ratios: Iterable[Mapping[str, float]]) -> Interval | None:
     """What an arm takes of another, the geometric mean over blocks that have both, by Student's t of logarithms."""
     logs = [math.log(of[one] / of[other]) for of in ratios if {one, other} <= of.keys()]
     return log_mean(logs, "t").interval() if logs else None
-
-
-def _share(name: PartName, values: Sequence[float]) -> StepPart:
-    mean = _mean(values)
-    return StepPart(name, mean.value, mean.low, mean.high, len(values))
 
 
 def _staleness(trials: Sequence[TrialRecord]) -> Interval | None:
@@ -413,16 +345,4 @@ def _staleness(trials: Sequence[TrialRecord]) -> Interval | None:
         for found in counted
         if (updates := sum(found.values()))
     ]
-    return _mean(means) if means else None
-
-
-def _mean(values: Sequence[float]) -> Interval:
-    """Of one value a block, mean ± t·s/√P."""
-    mean = log_mean(values, "t")
-    if mean.standard_error is None or mean.degrees_of_freedom is None:
-        return Interval(mean.mean, None, None, count=len(values))
-    half = t_quantile(mean.degrees_of_freedom, CONFIDENCE) * mean.standard_error
-    return Interval(mean.mean, mean.mean - half, mean.mean + half, method="t", count=len(values))
-
-
-__all__ = ["COUNTS", "MOST_TRIALS", "Explanation", "StepPart", "TracedPart", "explanations_of"]
+    return mean_over_blocks(means) if means else None

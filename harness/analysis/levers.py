@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from harness.analysis.explain import Explanation, StepPart
+from harness.analysis.explain import Explanation
 from harness.analysis.paging import KEEPS_MEMORY, KEPT_BYTES, VARIABLE
-from harness.analysis.parts import PartName
+from harness.analysis.parts import PartName, StepPart
 from harness.analysis.stages import are_photographs, can_be_kept, in_several_files
 from harness.record.explain import STEPS_A_CALL, WHOLE
 from harness.spec.axes import FETCHING, REPEATING

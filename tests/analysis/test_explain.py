@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from harness.analysis.estimates.intervals import t_quantile
-from harness.analysis.explain import COUNTS, MOST_TRIALS, Explanation, explanations_of
+from harness.analysis.explain import MOST_TRIALS, Explanation, explanations_of
+from harness.analysis.parts import COUNTS
 from harness.errors import UsageError
 from harness.record import Run
 from harness.record.explain import ExplainPlan
