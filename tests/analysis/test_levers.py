@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.advice import Lever, advice, levers_of
 from harness.analysis.explain import Explanation, explanations_of
-from harness.analysis.levers import LEVERS, Lever, advice, levers_of
+from harness.analysis.levers import LEVERS
 from harness.analysis.paging import Paging
 from harness.analysis.parts import PartName
 from harness.registry import registered

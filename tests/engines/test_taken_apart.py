@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.analysis.advice import levers_of
 from harness.analysis.explain import explanations_of
-from harness.analysis.levers import levers_of
 from harness.record.explain import ALONE, BARRIER, IN_ONE_CALL, NO_REDUCTION, WHOLE
 from harness.report.tables.explain import explain_lines
 from harness.run.kinds.explain import ExplainSettings, alone_of

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.analysis.advice import advice
 from harness.analysis.estimates.intervals import Interval
 from harness.analysis.explain import Explanation
-from harness.analysis.levers import advice
 from harness.analysis.parts import COUNTS, PartName, StepPart
 from harness.analysis.workers import WorkerTimes
 from harness.errors import HarnessError

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.analysis.advice import Lever, levers_of
 from harness.analysis.explain import explanations_of
-from harness.analysis.levers import Lever, levers_of
 from harness.analysis.tries import Try, tries_of
 from harness.errors import HarnessError, Interrupted
 from harness.record.explain import ExplainPlan, TryRecord

@@ -175,7 +175,7 @@ def test_a_lever_of_a_run_of_several_engines_is_tried_with_the_interpreter_of_it
 def test_where_nothing_is_tried_the_line_says_so_and_whether_what_binds_is_known(
     run: Run, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.analysis.levers.LEVERS", dict.fromkeys(LEVERS, ()))
+    monkeypatch.setattr("harness.analysis.advice.LEVERS", dict.fromkeys(LEVERS, ()))
     said: list[str] = []
     assert try_levers(stored(run, tmp_path), say=said.append) == ()
     assert said == [f"nothing to try: {why}"]
