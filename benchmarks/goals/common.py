@@ -26,6 +26,7 @@ from harness.record.trial import TrialRecord
 from harness.run.interrupts import Interrupts
 from harness.run.kinds.arms import start_order
 from harness.run.kinds.explain import ExplainRun, alone_of
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.run.progress import Progress, Quiet
 from harness.run.runner import begin, new_manifest
@@ -89,7 +90,7 @@ def ports_of(trial: LiveTrial) -> list[int]:
 @contextlib.contextmanager
 def prepared_zygote(folder: Path | None = None) -> Iterator[Zygote]:
     """A zygote in a working folder of its own or in this process's, with the digits prepared."""
-    with Zygote(folder=folder) as zygote:
+    with Zygote(Startup(folder=folder)) as zygote:
         task = live(zygote, cell("none", 1), 0, 0, task="prepare")
         task.start()
         task.finish_task()

@@ -16,6 +16,7 @@ from common import BLOCKS, Program, beside, cell, free_ports, interval, live, ta
 from harness.engines._on_jax.devices import THREADS_A_DEVICE
 from harness.errors import UsageError
 from harness.run.process.engines import python_for
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.spec import Cell, Sweep
 
@@ -67,7 +68,7 @@ def _row(engine: str, measured: Cell, blocks: int) -> tuple[tuple[str, ...], boo
     """For the table, and whether the promises were kept."""
     logs, fixed = [], []
     python = python_for(Sweep(engine=[engine])) or sys.executable
-    with Zygote(python=python, path=[Path.cwd()], engine=engine) as zygote:
+    with Zygote(Startup(python=python, path=[Path.cwd()], engine=engine)) as zygote:
         for block in range(blocks):
             trial = live(zygote, measured, block, 0)
             logs.append(beside(trial, Program(_commands(engine, python, measured), _variables(measured)), block))

@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.protocol.messages import Request
 from harness.run.launchers import launchers
 from harness.run.network import available, loopback_available
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.run.turns.single import live_through, single, single_task
 from harness.spec.axes import NO_STRATEGY
@@ -72,7 +73,7 @@ def _try_before_others(catalogue: Catalogue) -> Iterator[tuple[str, Finding]]:
     """Devices that importing the framework takes, in processes of their own, before one that stays imports it."""
     taken = [name for name, traits in catalogue.devices.items() if traits.taken_by_import]
     if taken:
-        with Zygote(preloads=False) as zygote:
+        with Zygote(Startup(preloads=False)) as zygote:
             yield from ((name, _try_device(zygote, name, catalogue)) for name in taken)
 
 

@@ -14,6 +14,7 @@ from harness.engines.torch import ENGINE as TORCH
 from harness.errors import Unsupported
 from harness.protocol.messages import Request
 from harness.record.trial import Plant
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.trainer import SameWorkTrainer, refuse_what_is_tensorflows
@@ -90,7 +91,7 @@ def test_every_step_waits_for_the_worker_that_sleeps_and_is_right(engine: Any, s
     goals, python = load("common"), python_of(engine)
     keys = {"loop": loop, "workers": 2, "model": "mlp", "data": "synthetic", "intra_op_threads": 1}
     asked = goals.cell(strategy, 1, 8, engine.name, **keys)
-    with handed_in(others=True), Zygote(python=python, path=[Path.cwd()], engine=engine.name) as zygote:
+    with handed_in(others=True), Zygote(Startup(python=python, path=[Path.cwd()], engine=engine.name)) as zygote:
         trial = goals.live(zygote, asked, 0, 0)
         trial.request = trial.request.model_copy(update={"plant": with_plant("slow_worker").plant})
         trial.start()

@@ -8,6 +8,8 @@ import pytest
 from harness.run import doctor
 from harness.run.doctor import Finding, examine, examine_hosts
 from harness.run.launchers import launchers
+from harness.run.process.startup import Startup
+from harness.run.process.zygote import PLAIN
 from harness.trial.engines import catalogue_of
 from tests.preloaded import handed_in
 
@@ -66,8 +68,8 @@ def test_what_an_import_takes_is_tried_before_any_process_that_stays_imports(mon
     diary: list[tuple[object, ...]] = []
 
     class Opened:
-        def __init__(self, preloads: bool = True) -> None:
-            self.preloads = preloads
+        def __init__(self, startup: Startup = PLAIN) -> None:
+            self.preloads = startup.preloads
 
         def __enter__(self) -> "Opened":
             diary.append(("opened", self.preloads))

@@ -84,7 +84,7 @@ class ValidateBench:
         self.patch.setattr("harness.run.kinds.base.Zygote", self._zygote)
         self.patch.setattr("harness.run.runner.facts", lambda: FACTS)
 
-    def _zygote(self, **_: object) -> "Handed":
+    def _zygote(self, _: object) -> "Handed":
         return Handed(next(self._given), self.starts)
 
     @property

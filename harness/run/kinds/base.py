@@ -22,6 +22,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.process.engines import newer_words, python_for, with_interpreters
 from harness.run.process.renewal import packages_of, renew
 from harness.run.process.sources import Sources
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.run.progress import Listener, Progress
 from harness.run.request import data_dir_of, request_for
@@ -141,7 +142,7 @@ class LiveRun(ABC, Generic[_Listener]):
         # Another interpreter must find this harness, and not our packages beside it.
         python, path = self._pythons[engine], None if self._pythons[engine] is None else [Path.cwd()]
         preloads = not must_import_in_trials(self._cells_by_engine[engine], engine)
-        made = Zygote(python=python or sys.executable, path=path, engine=engine, preloads=preloads)
+        made = Zygote(Startup(python=python or sys.executable, path=path, engine=engine, preloads=preloads))
         if beside_others:
             launch(made, stack)
         return made

@@ -22,6 +22,7 @@ from harness.run.kinds.one_cell import Given, check_turns, differing, given_for,
 from harness.run.process.engines import python_for, with_interpreters
 from harness.run.process.interpreters import examine, our_interpreter
 from harness.run.process.renewal import packages_of
+from harness.run.process.startup import Startup
 from harness.run.process.worktrees import Repository
 from harness.run.process.zygote import Zygote
 from harness.run.request import names_for
@@ -301,10 +302,10 @@ def _zygote(side: Side, another: str | None, repository: Repository | None, tree
     if repository is None:
         # Ours is started as for a sweep; for another, our packages must not be found beside this harness.
         path = None if another is None else [Path.cwd()]
-        return Zygote(side.environment, python, path=path, engine=side.engine, of_side=side.python is not None)
+        return Zygote(Startup(side.environment, python, path=path, engine=side.engine, of_side=side.python is not None))
     if side.commit is None:
         here = repository.root
-        return Zygote(side.environment, python, path=_places(here, repository.below), engine=side.engine)
+        return Zygote(Startup(side.environment, python, path=_places(here, repository.below), engine=side.engine))
     return revision_zygote(repository, trees[side.name], python, side.environment, side.engine)
 
 
@@ -316,7 +317,7 @@ def revision_zygote(
     moved = [tree / entry.relative_to(repository.root) for entry in named if entry.is_relative_to(repository.root)]
     path = list(dict.fromkeys([*_places(tree, repository.below), *moved]))
     folder = tree / repository.below
-    return Zygote(environment, python, folder, path, not_from=repository.root, engine=engine)
+    return Zygote(Startup(environment, python, folder, path, not_from=repository.root, engine=engine))
 
 
 def _places(root: Path, below: Path) -> list[Path]:

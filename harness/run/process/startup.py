@@ -5,6 +5,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.record.trial import ZygoteRecord
@@ -37,40 +38,49 @@ def of_nvidia(scratch: Path) -> dict[str, str]:
     return said
 
 
+@dataclass(frozen=True)
 class Startup:
-    """How the processes of one zygote are started, one after the other.
+    """What the processes of a zygote are started with."""
 
-    `scratch` is a folder of the zygote's own. `engine` names what is preloaded (`harness.trial.engines`). `environment`
-    is laid over this process's own variables, `python` is the interpreter, `folder` the working folder. With `path`,
-    modules are looked for in those folders first, and this harness comes from here whatever the interpreter has
-    installed; without it the working folder comes first, as for `python -m`. `not_from` is a folder that modules must
-    not come from (see `harness.trial.revision`). An interpreter is `of_side` where a side of a comparison was given it,
-    whatever its engine has. Without `preloads` each trial imports the engine's framework itself.
-    Raises OSError where `scratch` takes no folders.
-    """
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Laid over this process's own variables."""
+    python: str = sys.executable
+    """The interpreter."""
+    folder: Path | None = None
+    """The working folder; None is this process's own."""
+    path: Sequence[Path] | None = None
+    """Folders in which modules are looked for first; this harness then comes from here, whatever the interpreter has
+    installed. Without them the working folder comes first, as for `python -m`."""
+    not_from: Path | None = None
+    """A folder that modules must not come from (see `harness.trial.revision`)."""
+    engine: str = DEFAULT
+    """What is preloaded (`harness.trial.engines`)."""
+    preloads: bool = True
+    """Else each trial imports the engine's framework itself."""
+    of_side: bool = False
+    """Whether a side of a comparison was given the interpreter, whatever its engine has."""
 
-    def __init__(
-        self,
-        scratch: Path,
-        environment: Mapping[str, str] | None = None,
-        python: str = sys.executable,
-        folder: Path | None = None,
-        path: Sequence[Path] | None = None,
-        not_from: Path | None = None,
-        engine: str = DEFAULT,
-        preloads: bool = True,
-        of_side: bool = False,
-    ) -> None:
-        self.engine = engine
-        self.python = python
-        self.folder = folder
-        ours = path is None and python == sys.executable
-        of_engine = engine != DEFAULT and path in (None, [Path.cwd()]) and not_from is None and not of_side
-        self.plain = not environment and (ours or of_engine)
+    @property
+    def plain(self) -> bool:
         """Whether what is forked is as this process is: no environment, revision or interpreter of its own, but for
         another engine's."""
-        self._arguments = [engine, *([] if preloads else [IN_TRIALS]), *([] if not_from is None else [str(not_from)])]
-        self._flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
+        ours = self.path is None and self.python == sys.executable
+        of_engine = self.engine != DEFAULT and self.path in (None, [Path.cwd()]) and self.not_from is None
+        return not self.environment and (ours or (of_engine and not self.of_side))
+
+
+class Starts:
+    """How the processes of one zygote are started, one after the other, from `scratch`, a folder of the zygote's own.
+
+    Raises OSError where that takes no folders.
+    """
+
+    def __init__(self, startup: Startup, scratch: Path) -> None:
+        python, path, not_from = startup.python, startup.path, startup.not_from
+        flags = [] if path is None else ["-P"]  # else `-m` would put the working folder before our own package
+        self._interpreter = [python, *flags]
+        in_trials = [] if startup.preloads else [IN_TRIALS]
+        self._arguments = [startup.engine, *in_trials, *([] if not_from is None else [str(not_from)])]
         # Trials leave by os._exit: what AutoGraph writes for each would stay in the system's own folder.
         temporary = scratch / "tmp"
         temporary.mkdir()
@@ -79,7 +89,7 @@ class Startup:
             **(of_nvidia(scratch) if NVIDIA.exists() else {}),
             **inherited(python),
             "TMPDIR": str(temporary),
-            **(environment or {}),
+            **startup.environment,
         }
         self._environment.pop(TOKEN_VARIABLE, None)
         if path is not None:
@@ -97,7 +107,7 @@ class Startup:
     def command(self, control: int) -> list[str]:
         """The command line of a process that is given the socket `control` to be told by."""
         module = ["-m", "harness.trial.zygote", str(control), str(os.getpid())]
-        return [self.python, *self._flags, *module, *self._arguments]
+        return [*self._interpreter, *module, *self._arguments]
 
     def next_environment(self) -> tuple[dict[str, str], ZygoteRecord]:
         """The variables of another process, and what it has for itself.

@@ -5,10 +5,8 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,13 +20,12 @@ from harness.protocol.control import EVENTS, Birth, ChildEvent, Death, Dismissal
 from harness.protocol.hosting import EXIT_LIMIT_S, STDERR_CHARACTERS, OneProcess
 from harness.protocol.messages import Request
 from harness.record.trial import ZygoteRecord
+from harness.run.process.leavings import Leavings
 from harness.run.process.memory import OutOfMemoryCounter
 from harness.run.process.scratch import Scratch
 from harness.run.process.stacks import excerpt
-from harness.run.process.startup import Startup
-from harness.run.progress import say_line
-from harness.trial.engines import DEFAULT, engine_of
-from harness.visible import without_secrets
+from harness.run.process.startup import Starts, Startup
+from harness.trial.engines import engine_of
 
 START_LIMIT_S = 180.0
 """Importing a framework takes 4–10 s; on a cold network disk it can take minutes."""
@@ -36,11 +33,11 @@ SLICE_S = 0.2
 """How often who waits for long looks whether the person asked to stop."""
 IMPORTS_S = 0.5
 """What a process that still imports gets to end: it has no trials that it could leave behind."""
+PLAIN = Startup()
+"""This interpreter, which preloads TensorFlow, as this process is."""
 LOG = "zygote.log"
 RENEWED_AFTER = 20
 """Times what its start took: to start another one then costs less than 5 % of the time."""
-TRIAL_LOG = "the log of a trial are left out; what a step prints is timed, too"
-DATA_LOG = "the log of making data ready are left out"
 
 
 class ZygoteError(HarnessError):
@@ -123,7 +120,7 @@ class ForkedChild(OneProcess):
 
 
 class Zygote:
-    """One preloaded fork server, for one environment and one interpreter: what it is given is that of `Startup`.
+    """One preloaded fork server, for one environment and one interpreter.
 
     Use as a context manager. When this process dies, however it dies, the kernel ends the zygote and
     with it every trial.
@@ -134,28 +131,15 @@ class Zygote:
     host: str | None = None
     """What records call the host that its trials run on; None is this machine."""
 
-    def __init__(
-        self,
-        environment: Mapping[str, str] | None = None,
-        python: str = sys.executable,
-        folder: Path | None = None,
-        path: Sequence[Path] | None = None,
-        not_from: Path | None = None,
-        engine: str = DEFAULT,
-        preloads: bool = True,
-        of_side: bool = False,
-    ) -> None:
+    def __init__(self, startup: Startup = PLAIN) -> None:
+        self._startup = startup
         self.hosts: dict[str, Facts] = {}
         """What launchers know of hosts elsewhere that have joined the run, by name."""
         self.check: Callable[[], None] = lambda: None
         """Raises Interrupted when the person asked to stop; who waits for long calls it."""
         self._children: dict[int, ForkedChild] = {}
         self._next = 0
-        self._alive_of: set[tuple[str, str]] = set()
-        """The models of all trials since none was alive, or the data that are made ready, and their logs in words: what
-        is left running is one of theirs."""
-        self._told_long: set[tuple[str, str]] = set()
-        """Of whose logs, and of which, it was said that some of them is left out."""
+        self._leavings = Leavings()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._hung_up = False
@@ -164,9 +148,7 @@ class Zygote:
         """Closed when this is: agents on other hosts, a cluster's job, networks; what lives as long as its trials."""
         try:
             self._scratch = Scratch()
-            self._startup = Startup(
-                self._scratch.path, environment, python, folder, path, not_from, engine, preloads, of_side
-            )
+            self._starts = Starts(startup, self._scratch.path)
         except OSError as error:
             raise ZygoteError(f"TMPDIR: no folder for temporary files can be made: {error.strerror or error}") from None
         self.scratch = str(self._scratch.path)
@@ -214,12 +196,12 @@ class Zygote:
         ZygoteError where the interpreter cannot be started.
         """
         self._launched = time.monotonic()
-        environment, self.start_record = self._startup.next_environment()
+        environment, self.start_record = self._starts.next_environment()
         ours, theirs = _sockets()
         with theirs, self._log(self._scratch.path / LOG) as stderr:
             try:
                 self._process = subprocess.Popen(
-                    self._startup.command(theirs.fileno()),
+                    self._starts.command(theirs.fileno()),
                     env=environment,
                     cwd=self._startup.folder,
                     pass_fds=[theirs.fileno()],
@@ -319,7 +301,7 @@ class Zygote:
         with theirs, self._log(stderr) as log:
             self._send_fds(_line(Spawn(number=number, request=request)), [theirs.fileno(), log.fileno()])
         self._children[number] = child
-        self._alive_of.add(_printing(request))
+        self._leavings.begun(request)
         return child
 
     def _log(self, path: Path) -> BinaryIO:
@@ -362,25 +344,8 @@ class Zygote:
         if (child := self._children.get(event.number)) is not None:
             child.hear(event)
         if isinstance(event, Death):
-            self._say_of(event)
+            self._leavings.tell(event, all(child.status is not None for child in self._children.values()))
         return True
-
-    def _say_of(self, death: Death) -> None:
-        """Say what trials had left running, or had printed too much of, and of which model or data where it can be only
-        one."""
-        names, logs = ({of[place] for of in self._alive_of} for place in (0, 1))
-        who = names.pop() if len(names) == 1 else "a process"
-        log = DATA_LOG if logs == {DATA_LOG} else TRIAL_LOG
-        if death.left:
-            say_line(f"harness: ended what {who} had left running: {_counted(death.left)}", sys.stderr)
-        if death.stays:
-            stays = f"what this user may not end, so that it stays: {_counted(death.stays)}"
-            say_line(f"harness: {who} has left running {stays}", sys.stderr)
-        if death.left_out and (who, log) not in self._told_long:
-            self._told_long.add((who, log))
-            say_line(f"harness: {who} prints too much: {death.left_out / 2**20:,.1f} MiB of {log}", sys.stderr)
-        if all(child.status is not None for child in self._children.values()):
-            self._alive_of.clear()
 
     def drain(self) -> None:
         """Take in every message that has arrived, without waiting."""
@@ -388,19 +353,6 @@ class Zygote:
             readable, _, _ = select.select([self._channel.connection], [], [], 0)
             if not (readable or self._channel.holds_line) or not self.take_in(0.0):
                 return
-
-
-def _counted(processes: Sequence[str]) -> str:
-    """Names of processes, with their number where one is that of several."""
-    counts = Counter(processes).items()
-    return ", ".join(name if count == 1 else f"{count} processes '{name}'" for name, count in counts)
-
-
-def _printing(request: Request) -> tuple[str, str]:
-    """Whose words are in the log of a process, and what is said of that log where it is cut."""
-    if request.task == "prepare":
-        return f"data '{request.cell.data_set}'", DATA_LOG
-    return without_secrets(request.cell.subject), TRIAL_LOG
 
 
 def _sockets() -> tuple[socket.socket, socket.socket]:

@@ -11,6 +11,7 @@ from harness.record.proof import Proof, ProofRecord, ProofResult, Subject
 from harness.record.reading import Run, load_run
 from harness.run.doctor import Finding, examine_hosts, try_devices
 from harness.run.launchers import launchers
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.run.progress import Progress
 from harness.run.prove import cells, questions
@@ -83,7 +84,7 @@ def _asked(run: Run, matrix: Matrix, working: Sequence[str], catalogue: Catalogu
     yield from map(questions.copies, (one for one in run.trials if one.trace and one.cell.shape.device in own))
     for device in [kind for kind in working if cells.has_its_own(catalogue.devices[kind])]:
         alone, mirrored = (_one(matrix.cells, device, *of) for of in ((NO_STRATEGY, 1), (USUAL_STRATEGY, 2)))
-        with Zygote(preloads=not catalogue.devices[device].taken_by_import) as zygote:
+        with Zygote(Startup(preloads=not catalogue.devices[device].taken_by_import)) as zygote:
             yield from _of_living(zygote, *(_busy(cell, catalogue) for cell in (alone, mirrored)))
             yield questions.drivers(zygote, device)
         if device == "gpu" and alone is not None:
@@ -120,7 +121,7 @@ def _of_arithmetic(cell: Cell) -> Proof:
     """The same trial without and with TensorFloat-32, which NVIDIA's own variable turns off."""
     found = []
     for value in ("0", "1"):
-        with Zygote(environment={TF32: value}) as zygote:
+        with Zygote(Startup(environment={TF32: value})) as zygote:
             found.append(questions.ask(zygote, cell, cells.settings(()), LIMIT_S, paired=False))
     return questions.arithmetic(*found)
 

@@ -10,7 +10,7 @@ from harness.protocol.messages import Request
 from harness.record.proof import Proof
 from harness.run.launchers import launchers
 from harness.run.launchers.attach import Attach
-from harness.run.process.startup import TOKEN_VARIABLE
+from harness.run.process.startup import TOKEN_VARIABLE, Startup
 from harness.run.process.zygote import Zygote
 from harness.run.prove import cells, questions
 from harness.run.request import data_dir_of, request_for
@@ -21,7 +21,7 @@ from harness.spec.work import Cell
 def launched(name: str, cell: Cell, limit_s: float) -> Proof:
     """A whole trial of `cell` by the launcher `name` on one host. For `attach` that is this one."""
     sweep = sweep_from({**cells.SMALL, "launcher": name, "hosts": 1})
-    with Zygote(preloads=False) as zygote, _joined(zygote, request_for(cell, sweep, data_dir_of(sweep))):
+    with Zygote(Startup(preloads=False)) as zygote, _joined(zygote, request_for(cell, sweep, data_dir_of(sweep))):
         trial = questions.ask(zygote, cell, sweep, limit_s, paired=False).record
     return cells.proof_of("launcher", name, trial)
 

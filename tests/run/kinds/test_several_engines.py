@@ -10,6 +10,7 @@ import pytest
 from harness.errors import UsageError
 from harness.record import Machine, RunManifest, RunStore
 from harness.run.kinds.sweep import SweepRun, first_plan
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import ZygoteError
 from harness.run.progress import Quiet
 from harness.spec import Sweep
@@ -25,8 +26,8 @@ class Told:
     cannot: ClassVar[str]
     versions: ClassVar[dict[str, str]] = {"numpy": "2.0.0"}
 
-    def __init__(self, engine: str, **_: object) -> None:
-        self.engine = engine
+    def __init__(self, startup: Startup) -> None:
+        self.engine = startup.engine
 
     def launch(self) -> None:
         self.did.append(("launched", self.engine))

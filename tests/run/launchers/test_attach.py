@@ -25,6 +25,7 @@ from harness.run.launchers.agents.session import Session
 from harness.run.launchers.attach import Attach
 from harness.run.launchers.base import Placement
 from harness.run.network import loopback_available
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.run.turns.live import Ended, LiveTrial, Slot
 from tests.cli.real import ON_ALL_CORES, ROOT, SMALL, only_run
@@ -201,7 +202,7 @@ def test_a_token_that_could_be_guessed_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_side_with_an_environment_of_its_own_is_refused_with_the_remedy() -> None:
-    with contextlib.closing(Zygote({"TF_ENABLE_ONEDNN_OPTS": "0"})) as zygote:
+    with contextlib.closing(Zygote(Startup({"TF_ENABLE_ONEDNN_OPTS": "0"}))) as zygote:
         record = measured(live(zygote, request_of(NOBODY_S, **PAIR)))
     assert record.status == "unsupported"
     assert "needs launcher 'local'" in str(record.reason)

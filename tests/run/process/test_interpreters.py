@@ -10,6 +10,7 @@ import pytest
 from harness.errors import UsageError
 from harness.protocol.engine import Software
 from harness.run.process.interpreters import Interpreter, examine, inherited, older, our_interpreter, short_path
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote, ZygoteError
 from harness.trial.engines import engine_of, software_of
 from tests.rights import as_no_root
@@ -153,7 +154,10 @@ def test_a_real_venv_without_pydantic_does_not_find_ours(tmp_path: Path, monkeyp
     install(tmp_path, monkeypatch)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     python = bare_venv(tmp_path / "bare")
-    with pytest.raises(ZygoteError, match="No module named 'pydantic'"), Zygote(python=python, path=[tmp_path]):
+    with (
+        pytest.raises(ZygoteError, match="No module named 'pydantic'"),
+        Zygote(Startup(python=python, path=[tmp_path])),
+    ):
         pass
 
 
@@ -162,7 +166,7 @@ def test_our_harness_runs_in_a_venv_that_has_none(tmp_path: Path, monkeypatch: p
     (tmp_path / "witness.py").write_text(WITNESS)
     python = bare_venv(tmp_path / "venv of old")
     lend_packages(python)
-    with Zygote(python=examine(python, FLAG, SOFTWARE).path, folder=tmp_path, path=[tmp_path]) as zygote:
+    with Zygote(Startup(python=examine(python, FLAG, SOFTWARE).path, folder=tmp_path, path=[tmp_path])) as zygote:
         told = told_by(zygote)
     assert told["prefix"] == str(tmp_path / "venv of old")
     assert told["harness"].startswith(zygote.scratch)
@@ -172,7 +176,7 @@ def test_a_script_that_does_not_run_python_by_exec_is_said(tmp_path: Path) -> No
     """The process that it leaves in between would outlive a harness that is killed."""
     python = script(tmp_path, f'{shlex.quote(sys.executable)} "$@"\nexit $?')
     reason = r"it has another parent than the process that started it, \d+: an interpreter that is a script must "
-    with pytest.raises(ZygoteError, match=reason), Zygote(python=python, path=[tmp_path]):
+    with pytest.raises(ZygoteError, match=reason), Zygote(Startup(python=python, path=[tmp_path])):
         pass
 
 

@@ -13,6 +13,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.preparing.asked import AskedFiles
 from harness.run.preparing.processes import Writers
 from harness.run.process.renewal import renew
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from harness.trial.engines import engine_of
 from tests.engines.conftest import python_of
@@ -37,7 +38,7 @@ def test_so_is_that_of_a_run_whose_own_modules_are_found_from_this_checkout(monk
 
 @pytest.mark.parametrize(("name", "value"), [("TF_ENABLE_ONEDNN_OPTS", "0"), ("PYTHONPATH", os.sep)])
 def test_one_whose_imports_may_find_something_else_is_started_for_itself(name: str, value: str) -> None:
-    with handed_in(), contextlib.closing(Zygote({name: value})) as zygote:
+    with handed_in(), contextlib.closing(Zygote(Startup({name: value}))) as zygote:
         zygote.launch()
         assert isinstance(zygote._process, subprocess.Popen)
 
@@ -65,10 +66,10 @@ def test_one_that_finds_a_fault_ends_as_one_that_was_started(tmp_path: Path) -> 
 
 @pytest.mark.engine
 def test_of_an_engine_beside_tensorflow_it_is_a_fork_where_that_is_wanted() -> None:
-    jax = {"python": python_of(engine_of("jax")), "path": [ROOT], "engine": "jax"}
-    with handed_in(others=True), Zygote(**jax) as zygote:
+    jax = Startup(python=python_of(engine_of("jax")), path=[ROOT], engine="jax")
+    with handed_in(others=True), Zygote(jax) as zygote:
         assert isinstance(zygote._process, Forked)
         assert "jax" in zygote.versions
-    with handed_in(), contextlib.closing(Zygote(**jax)) as zygote:
+    with handed_in(), contextlib.closing(Zygote(jax)) as zygote:
         zygote.launch()
         assert isinstance(zygote._process, subprocess.Popen)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote, ZygoteError
 from tests.run.process.zygotes import gone
 from tests.run.stubs import WITNESS, install, told_by
@@ -22,7 +23,7 @@ def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_with_a_path_the_working_folder_does_not_hide_the_harness(stubs: Path) -> None:
-    with Zygote(folder=stubs, path=[stubs]) as zygote:
+    with Zygote(Startup(folder=stubs, path=[stubs])) as zygote:
         assert zygote.versions["tensorflow"] == "0.1"
         told = told_by(zygote)
     assert told["file"] == str(stubs / "witness.py")
@@ -31,7 +32,7 @@ def test_with_a_path_the_working_folder_does_not_hide_the_harness(stubs: Path) -
 
 
 def test_files_that_trials_write_for_the_moment_go_with_the_zygote(stubs: Path) -> None:
-    with Zygote(folder=stubs, path=[stubs]) as zygote:
+    with Zygote(Startup(folder=stubs, path=[stubs])) as zygote:
         temporary = Path(told_by(zygote)["temporary"])
         assert Path(zygote.scratch) in temporary.parents
         assert temporary.is_dir()
@@ -42,7 +43,7 @@ def test_variables_that_are_given_come_before_those_of_this_process(
     stubs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_FLAG", "ours")
-    with Zygote({"SOME_FLAG": "given", "TMPDIR": str(tmp_path)}, folder=stubs, path=[stubs]) as zygote:
+    with Zygote(Startup({"SOME_FLAG": "given", "TMPDIR": str(tmp_path)}, folder=stubs, path=[stubs])) as zygote:
         told = told_by(zygote)
     assert told["environment"]["SOME_FLAG"] == "given"
     assert told["temporary"] == str(tmp_path)
@@ -50,7 +51,9 @@ def test_variables_that_are_given_come_before_those_of_this_process(
 
 def test_two_that_are_launched_first_start_side_by_side(stubs: Path) -> None:
     with contextlib.ExitStack() as stack:
-        zygotes = [stack.enter_context(contextlib.closing(Zygote(folder=stubs, path=[stubs]))) for _ in range(2)]
+        zygotes = [
+            stack.enter_context(contextlib.closing(Zygote(Startup(folder=stubs, path=[stubs])))) for _ in range(2)
+        ]
         for zygote in zygotes:
             zygote.launch()
         processes = [zygote._process for zygote in zygotes]
@@ -61,7 +64,7 @@ def test_two_that_are_launched_first_start_side_by_side(stubs: Path) -> None:
 
 
 def test_one_that_is_launched_and_never_started_leaves_nothing_behind(stubs: Path) -> None:
-    zygote = Zygote(folder=stubs, path=[stubs])
+    zygote = Zygote(Startup(folder=stubs, path=[stubs]))
     zygote.launch()
     assert zygote._process is not None
     pid = zygote._process.pid
@@ -71,6 +74,6 @@ def test_one_that_is_launched_and_never_started_leaves_nothing_behind(stubs: Pat
 
 
 def test_an_interpreter_that_cannot_be_started_is_said_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ZygoteError) as caught, Zygote(python=str(tmp_path / "python")):
+    with pytest.raises(ZygoteError) as caught, Zygote(Startup(python=str(tmp_path / "python"))):
         pass
     assert str(caught.value) == f"{tmp_path / 'python'} cannot be started: No such file or directory"

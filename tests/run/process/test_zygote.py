@@ -20,8 +20,10 @@ from harness.files import LONGEST_LOG
 from harness.protocol.control import Death
 from harness.protocol.messages import Report, Request
 from harness.run.data import preparation
+from harness.run.process.leavings import Leavings
 from harness.run.process.renewal import renew
-from harness.run.process.zygote import RENEWED_AFTER, TRIAL_LOG, ForkedChild, Zygote, ZygoteError
+from harness.run.process.startup import Startup
+from harness.run.process.zygote import RENEWED_AFTER, ForkedChild, Zygote, ZygoteError
 from tests.run.process.zygotes import HANGS, WITHOUT_TENSORFLOW, gone, pid_of, request, spawn
 
 LEAVES_A_DAEMON = 101
@@ -47,14 +49,14 @@ def python(tmp_path: Path) -> str:
 
 @pytest.fixture
 def zygote(python: str) -> Iterator[Zygote]:
-    with Zygote(python=python) as started:
+    with Zygote(Startup(python=python)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
     """One for all tests that leave it as it was, without a trial."""
-    with Zygote(python=without_tensorflow(tmp_path_factory.mktemp("shared"))) as started:
+    with Zygote(Startup(python=without_tensorflow(tmp_path_factory.mktemp("shared")))) as started:
         yield started
 
 
@@ -134,10 +136,9 @@ def test_of_several_processes_that_were_left_their_number_is_said_and_of_several
 def test_what_a_trial_leaves_and_this_user_may_not_end_is_named_as_what_stays(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    zygote = Zygote()
-    zygote._alive_of.add(("mnist_cnn", TRIAL_LOG))
-    zygote._say_of(Death(number=0, status=0, left=["cat"], stays=("sudo", "sudo")))
-    zygote.close()
+    leavings = Leavings()
+    leavings.begun(request(HANGS))
+    leavings.tell(Death(number=0, status=0, left=["cat"], stays=("sudo", "sudo")), of_last=True)
     assert capfd.readouterr().err.splitlines() == [
         "harness: ended what mnist_cnn had left running: cat",
         "harness: mnist_cnn has left running what this user may not end, so that it stays: 2 processes 'sudo'",
@@ -312,7 +313,7 @@ def test_a_fork_server_that_is_killed_takes_its_trials_along_and_a_new_one_goes_
 
 
 def test_the_end_of_the_fork_server_ends_every_trial_and_removes_the_scratch_folder(python: str) -> None:
-    with Zygote(python=python) as zygote:
+    with Zygote(Startup(python=python)) as zygote:
         pids = [pid_of(zygote, spawn(zygote, HANGS)) for _ in range(2)]
         scratch = Path(zygote.scratch)
         assert scratch.is_dir()
@@ -326,9 +327,10 @@ def test_a_parent_that_is_killed_leaves_no_process_and_no_scratch_folder_behind(
         pytest.skip("this system does not tell of the end of a process that is not a child")
     code = f"""
 import sys, time
+from harness.run.process.startup import Startup
 from harness.run.process.zygote import Zygote
 from tests.run.process.zygotes import HANGS, pid_of, spawn
-zygote = Zygote(python={python!r})
+zygote = Zygote(Startup(python={python!r}))
 zygote.start()
 print(zygote._process.pid, *[pid_of(zygote, spawn(zygote, HANGS)) for _ in range(2)], zygote.scratch, flush=True)
 time.sleep(60)
@@ -359,7 +361,7 @@ def test_tensorflow_that_cannot_be_imported_is_said_in_one_line(tmp_path: Path) 
         "#!/bin/sh\necho 'Traceback' >&2\necho \"ModuleNotFoundError: No module named 'tensorflow'\" >&2\n"
     )
     python.chmod(0o755)
-    with pytest.raises(ZygoteError) as caught, Zygote(python=str(python)):
+    with pytest.raises(ZygoteError) as caught, Zygote(Startup(python=str(python))):
         pass
     assert str(caught.value) == (
         f"TensorFlow could not be imported by {python}: ModuleNotFoundError: No module named 'tensorflow'"
@@ -397,7 +399,7 @@ def shown(zygote: Zygote) -> dict[str, str]:
 
 
 def test_each_process_has_an_environment_of_another_size_and_another_hash_seed_and_says_which(python: str) -> None:
-    with Zygote(python=python) as zygote:
+    with Zygote(Startup(python=python)) as zygote:
         before = [zygote.start_record]
         assert zygote.start_record is not None
         environment = shown(zygote)
@@ -414,14 +416,14 @@ def test_each_process_has_an_environment_of_another_size_and_another_hash_seed_a
 
 @pytest.mark.parametrize(("given", "known"), [("7", 7), ("random", None)])
 def test_a_hash_seed_that_is_given_stays(python: str, given: str, known: int | None) -> None:
-    with Zygote({"PYTHONHASHSEED": given}, python=python) as zygote:
+    with Zygote(Startup({"PYTHONHASHSEED": given}, python=python)) as zygote:
         assert zygote.start_record is not None
         assert zygote.start_record.hash_seed == known
         assert shown(zygote)["PYTHONHASHSEED"] == given
 
 
 def test_a_process_is_due_once_another_one_costs_little(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Zygote(python=python) as zygote:
+    with Zygote(Startup(python=python)) as zygote:
         took, began = zygote._ready - zygote._launched, zygote._ready
         for served, due in ((RENEWED_AFTER - 1, False), (RENEWED_AFTER + 1, True)):
             monkeypatch.setattr(time, "monotonic", lambda served=served: began + served * took)

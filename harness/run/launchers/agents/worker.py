@@ -24,7 +24,7 @@ from harness.run.launchers.agents.messages import News, Order
 from harness.run.launchers.agents.ports import close_all, reserve_ports
 from harness.run.launchers.agents.wire import CLOSED, HANDSHAKE_S, Wire, WireError
 from harness.run.process.engines import environments, python_for
-from harness.run.process.startup import TOKEN_VARIABLE
+from harness.run.process.startup import TOKEN_VARIABLE, Startup
 from harness.run.process.zygote import ForkedChild, Zygote, ZygoteError
 from harness.spec.address import joined
 from harness.spec.engines import interpreters_in
@@ -252,7 +252,7 @@ class WorkerSession:
             python, path = another or sys.executable, None if another is None else [Path.cwd()]
             found = equipment_of(engine, python)
             if engine not in self._zygotes:
-                zygote = self._zygotes[engine] = Zygote(python=python, path=path, engine=engine)
+                zygote = self._zygotes[engine] = Zygote(Startup(python=python, path=path, engine=engine))
                 zygote.check = self._check
                 zygote.start()
         except Interrupted:

@@ -21,7 +21,7 @@ from harness.run.launchers.agents import session as session_module
 from harness.run.launchers.agents.identity import equipment_of
 from harness.run.launchers.agents.session import MOST_WAITS, AgentLauncher, Session
 from harness.run.launchers.base import CannotPlace, NotNow
-from harness.run.process.startup import Startup
+from harness.run.process.startup import Starts, Startup
 from harness.run.process.zygote import Zygote
 from tests.record.examples import cell
 
@@ -190,7 +190,7 @@ def test_the_token_is_taken_from_the_users_own_code_and_later_sessions_have_it(
     token = "a token for all sessions"
     monkeypatch.setattr(Session, "_given", "")
     monkeypatch.setenv("HARNESS_TOKEN", token)
-    before = Startup(tmp_path).next_environment()[0]
+    before = Starts(Startup(), tmp_path).next_environment()[0]
     sessions = [Somewhere().begin(LauncherOptions(), 1) for _ in range(2)]
     for session in sessions:
         session.meeting.close()
