@@ -10,19 +10,16 @@ import pytest
 from harness import cli
 from harness.record.reading import list_runs
 from harness.report.kinds import formats
+from harness.report.tables.column import Column
 from harness.report.tables.columns import (
     CELL_COLUMNS,
-    COLLECTIVE_COLUMNS,
     COMPARISON_COLUMNS,
-    PART_COLUMNS,
-    PIPELINE_COLUMNS,
-    RATE_COLUMNS,
     RUN_COLUMNS,
     SUMMARY_COLUMNS,
     TRIAL_COLUMNS,
     WINDOW_COLUMNS,
-    Column,
 )
+from harness.report.tables.subject_columns import COLLECTIVE_COLUMNS, PART_COLUMNS, PIPELINE_COLUMNS, RATE_COLUMNS
 from harness.report.words.text import IN_THESE_MINUTES
 from tests.docs.printed import HARNESS, ROOT
 

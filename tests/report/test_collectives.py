@@ -24,7 +24,7 @@ from harness.report.tables.collectives import (
     group_title,
     latency_table,
 )
-from harness.report.tables.columns import COLLECTIVE_COLUMNS
+from harness.report.tables.subject_columns import COLLECTIVE_COLUMNS
 from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.report.words.answer import answers

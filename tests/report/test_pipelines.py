@@ -18,8 +18,8 @@ from harness.report.kinds import presentation_of
 from harness.report.notebook import SweepResult
 from harness.report.page.report import render
 from harness.report.tables.cells import pipeline_frame
-from harness.report.tables.columns import PIPELINE_COLUMNS
 from harness.report.tables.pipelines import pipeline_rows, stages_table
+from harness.report.tables.subject_columns import PIPELINE_COLUMNS
 from harness.report.tables.sweep import ranking_table
 from harness.report.terminal.run import run_text
 from harness.report.words.brief import brief_lines

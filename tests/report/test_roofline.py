@@ -22,7 +22,7 @@ from harness.report.kinds import PageRequest, presentation_of
 from harness.report.limits import limit_rows, limits_table, rates_table, rates_words, uncounted
 from harness.report.notebook import SweepResult
 from harness.report.tables.cells import rate_frame
-from harness.report.tables.columns import RATE_COLUMNS
+from harness.report.tables.subject_columns import RATE_COLUMNS
 from harness.report.tables.sweep import ranking_table
 from harness.report.words.text import share
 from tests.comparisons import ab_run, as_run, stored

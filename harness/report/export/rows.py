@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.analysis import CellSummary, Interval, RunSummary, WorkloadSummary
 from harness.record.trial import TrialRecord
-from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS, Column
+from harness.report.tables.column import Column
+from harness.report.tables.columns import SUMMARY_COLUMNS, TRIAL_COLUMNS
 from harness.report.tables.quantities import columns_for
 from harness.report.values import plain
 from harness.report.words.headline import varying

@@ -13,10 +13,12 @@ from harness.report.export.rows import ExportRow
 from harness.report.kinds import presentation_of
 from harness.report.limits import limit_rows
 from harness.report.tables.collectives import collective_rows
-from harness.report.tables.columns import COLLECTIVE_COLUMNS, PIPELINE_COLUMNS, RATE_COLUMNS, SUMMARY_COLUMNS, Column
+from harness.report.tables.column import Column
+from harness.report.tables.columns import SUMMARY_COLUMNS
 from harness.report.tables.frames import pandas_series, run_frame
 from harness.report.tables.pipelines import pipeline_rows
 from harness.report.tables.quantities import columns_for
+from harness.report.tables.subject_columns import COLLECTIVE_COLUMNS, PIPELINE_COLUMNS, RATE_COLUMNS
 from harness.spec.quantity import EXAMPLES
 
 if TYPE_CHECKING:

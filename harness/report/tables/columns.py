@@ -4,48 +4,19 @@ CSV, Parquet and the frames of `harness.load` all have these, under the same nam
 the place in the record (`docs/records.md`).
 """
 
-import math
 import typing
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 from harness.record.checks import FAULTS, GateName
-from harness.report.values import value_at
-from harness.report.words.text import IN_THESE_MINUTES
+from harness.report.tables.column import OWN_INTERVAL, Column, ColumnKind, interval_columns, kind_of
 from harness.spec.cell import TrainingCell
-
-ColumnKind = Literal["text", "category", "count", "number", "flag", "time"]
-Read = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column. `unit` is empty where there is none; `kind` decides the type in every run alike."""
-
-    name: str
-    kind: ColumnKind
-    unit: str
-    meaning: str
-    read: Read | str = ""
-    """How to get it from the row's object: a function, or dots to follow, by default those of the name."""
-
-    def of(self, item: Any) -> Any:
-        """Its value: a plain one, or None where the object has none or one that is not finite."""
-        value = self.read(item) if callable(self.read) else value_at(item, self.read or self.name)
-        return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell_columns() -> Iterator[Column]:
     """Every key of a cell, those that later versions add included."""
     for key, field in TrainingCell.model_fields.items():
         yield Column(f"cell.{key}", kind_of(field.annotation), "", "see the cell's keys")
-
-
-def kind_of(annotation: Any) -> ColumnKind:
-    """The kind of column that holds a key of a cell of that type."""
-    parts = typing.get_args(annotation) or (annotation,)
-    return "flag" if bool in parts else "count" if int in parts else "category"
 
 
 CELL_COLUMNS: tuple[Column, ...] = tuple(_cell_columns())
@@ -181,39 +152,13 @@ WINDOW_COLUMNS: tuple[Column, ...] = (
 """One row a window of every trial that took any, whatever became of the trial."""
 
 
-def _interval(name: str, unit: str, meaning: str, at: str = "", which: str = "95 % interval") -> tuple[Column, ...]:
-    """A figure and the ends of its interval, which is `at` in the row's object; by default at its name."""
-    at = at or name
-    return (
-        Column(name, "number", unit, meaning, f"{at}.value"),
-        Column(f"{name}_low", "number", unit, f"lower end of its {which}", f"{at}.low"),
-        Column(f"{name}_high", "number", unit, f"upper end of its {which}", f"{at}.high"),
-    )
-
-
-_OWN = f"95 % interval {IN_THESE_MINUTES}"
-"""Of a throughput by itself; a ratio of trials that took turns does not feel what the machine does later."""
-
-
-_SIDE = Column("side", "category", "", "a or b of a run of ab")
-_INPUT_OVER_MODEL = (
-    *_interval("input_over_model", "×", "what the input gives ÷ what the model takes; below 1 input is the limit"),
-    Column(
-        "input_is_the_limit",
-        "category",
-        "",
-        "yes, no or undecided; empty where it is not known, or not yet",
-    ),
-)
-
-
 def _scaling(name: str, base: str) -> tuple[Column, ...]:
     speed_up, efficiency, resources = f"{name}.speed_up", f"{name}.efficiency", f"{name}.resource_efficiency"
     return (
         Column(f"{name}.base_cell_id", "category", "", f"the cell compared with: {base}", f"{name}.base_id"),
-        *_interval(speed_up, "×", "throughput ÷ the base's, of trials that took turns where they did", speed_up),
-        *_interval(efficiency, "share", "speed-up × the base's replicas ÷ replicas", efficiency),
-        *_interval(resources, "share", "speed-up ÷ what the processors allow", resources),
+        *interval_columns(speed_up, "×", "throughput ÷ the base's, of trials that took turns where they did", speed_up),
+        *interval_columns(efficiency, "share", "speed-up × the base's replicas ÷ replicas", efficiency),
+        *interval_columns(resources, "share", "speed-up ÷ what the processors allow", resources),
         Column(f"{name}.method", "category", "", "how the interval was made", f"{name}.log_ratio.method"),
     )
 
@@ -268,8 +213,10 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         "cannot be told apart from the fastest; empty before the sweep is finished",
         "place.with_best",
     ),
-    *_interval("throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput", _OWN),
-    *_interval("step_time_s", "s", "the same as a step's time", "measured.step_time_s", _OWN),
+    *interval_columns(
+        "throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput", OWN_INTERVAL
+    ),
+    *interval_columns("step_time_s", "s", "the same as a step's time", "measured.step_time_s", OWN_INTERVAL),
     Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_each"),
     Column("system_share", "number", "share", "of it in the kernel, median", "measured.paging.system_share"),
     Column("page_faults_per_step", "number", "", "median over trials", "measured.paging.page_faults_per_step"),
@@ -277,7 +224,9 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
     Column(
         "peak_device_memory_bytes", "count", "bytes", "the largest of any trial", "measured.peak_device_memory_bytes"
     ),
-    *_interval("against_best", "share", "throughput ÷ the fastest cell's", "place.against_best", "corrected interval"),
+    *interval_columns(
+        "against_best", "share", "throughput ÷ the fastest cell's", "place.against_best", "corrected interval"
+    ),
     *_scaling("vs_none", "no strategy, one device, the same batch"),
     *_scaling("vs_own", "the strategy itself at its smallest replica count"),
     Column("shared", "flag", "", "replicas share processors: overhead only, not hardware scaling", "trials.shared"),
@@ -314,77 +263,6 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
 )
 """One row a cell, with estimates: `export --format cells`, and `harness.load_cells`."""
 
-PART_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    Column("cell_id", "category", "", "identity of the cell"),
-    Column("cell", "category", "", "what tells it from the other cells of its run"),
-    Column("bound_by", "category", "", "the part that binds the step, or mixed, undecided, not_judged"),
-    Column("step_time_s", "number", "s", "the whole step, geometric mean over blocks"),
-    Column("part", "category", "", "input, communication, …; what they are made of says the protocol"),
-    Column("seconds", "number", "s", "the share of the whole step's time"),
-    *_interval("share", "share", "of the step, the mean over blocks"),
-    Column("most_gain", "number", "", "how many times as fast without it, at most; of parts that may bind a step"),
-    Column("lacks", "text", "", "of a part that could not be told, which has no share: the arms that gave nothing"),
-    Column("advice", "text", "", "of a part that binds the step: what to try"),
-    Column("trials_needed", "count", "", "of an undecided step: about how many trials would tell"),
-    *_INPUT_OVER_MODEL,
-)
-"""One row a part of a step: `harness.load_parts`."""
-
-COLLECTIVE_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    _SIDE,
-    Column("cell_id", "category", "", "identity of the cell"),
-    Column("collective", "category", "", "all_reduce, reduce_scatter, all_gather or broadcast"),
-    Column("between", "category", "", "who takes part, and over what"),
-    Column("op", "category", "", "what carries it out"),
-    Column("size_bytes", "count", "bytes", "of the buffer, as nccl-tests counts it"),
-    Column("gradients", "category", "", "the model whose gradients are sent; empty of one buffer"),
-    Column("status", "category", "", "ok, unproved, or why there is no time"),
-    *_interval("time_s", "s", "one collective", which=_OWN),
-    *_interval("algbw_bytes_per_s", "bytes/s", "size ÷ time", which=_OWN),
-    *_interval("busbw_bytes_per_s", "bytes/s", "algbw × the collective's constant", which=_OWN),
-    Column("line_s", "number", "s", "what the line α + S/β says of the size; empty of one that is on no line"),
-    Column("piece", "count", "", "the range of sizes whose line that is, from 1"),
-    *_interval("alpha_s", "s", "α of that line"),
-    *_interval("seconds_a_byte", "s/byte", "1/β of that line"),
-    Column("busbw_limit_bytes_per_s", "number", "bytes/s", "what the network, memory, TCP or a GPU's copies can carry"),
-)
-"""One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
-PIPELINE_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    _SIDE,
-    Column("cell_id", "category", "", "identity of the cell"),
-    Column("cell", "category", "", "the pipeline's short name, also of a row that is a part of it"),
-    Column("up_to", "category", "", "the stage that it is cut off behind; empty is all of it"),
-    Column("feeds", "category", "", "the model, and its batch"),
-    Column("status", "category", "", "ok, unproved, or why there is no rate"),
-    Column("unit", "category", "", "of rates, such as examples/s"),
-    *_interval("input_per_s", "1/s", "what it gives by itself", which=_OWN),
-    Column("cpu_seconds_each", "number", "s", "processor time of one, of all stages up to there"),
-    *_interval("model_takes_per_s", "1/s", "the model's own rate on batches that wait on its device", which=_OWN),
-    *_INPUT_OVER_MODEL,
-    Column("processors_to_feed_it", "number", "", "those that it uses at the model's rate"),
-)
-"""One row a pipeline, and one a stage that it is cut off behind: `export --format pipelines`, and
-`harness.load_pipelines`."""
-RATE_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    _SIDE,
-    Column("cell_id", "category", "", "identity of the cell"),
-    Column("cell", "category", "", "the cell's short name"),
-    Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),
-    Column("bytes_per_step", "count", "bytes", "what they read and write, each once"),
-    Column("flop_per_byte", "number", "FLOP/byte", "their arithmetic intensity"),
-    *_interval("flop_per_s", "FLOP/s", "their operations ÷ what the step takes", which=_OWN),
-    *_interval("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU", which=_OWN),
-    Column("limit_on", "category", "", "the processors that the cell keeps busy"),
-    Column("limit_type", "category", "", "the numbers that they multiply; `tf32` is float32 in fewer bits"),
-    Column("limit_flop_per_s", "number", "FLOP/s", "matrix products at most"),
-    Column("limit_bytes_per_s", "number", "bytes/s", "memory at most"),
-    Column("roof_flop_per_s", "number", "FLOP/s", "the lower of both limits at the cell's intensity"),
-)
-"""One row a cell whose operations were counted: `export --format limits`, and `harness.load_limits`."""
 RUN_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "text", "", "the run"),
     Column("path", "text", "", "its folder", lambda listing: str(listing.path)),
@@ -408,7 +286,7 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
     Column("name", "text", "", "the cell, or for an axis what is held fixed and the two values"),
     Column("verdict", "category", "", "faster, slower, equivalent, undecided or invalid", f"{_WALL}.verdict"),
     Column("reason", "text", "", "why it is invalid, or cannot be known", f"{_WALL}.reason"),
-    *_interval("ratio", "×", "throughput of B ÷ A's", f"{_WALL}.ratio"),
+    *interval_columns("ratio", "×", "throughput of B ÷ A's", f"{_WALL}.ratio"),
     Column("method", "category", "", "how the interval was made", f"{_WALL}.estimate.method"),
     Column("count", "count", "", "pairs, or trials of the smaller side", f"{_WALL}.estimate.count"),
     Column("noise", "number", "", "standard deviation of the log ratio of one pair", f"{_WALL}.noise"),
@@ -422,7 +300,7 @@ COMPARISON_COLUMNS: tuple[Column, ...] = (
         f"{_WALL}.blocks_needed",
     ),
     Column("cpu_verdict", "category", "", "less, more, equivalent, undecided or invalid", "verdicts.cpu_verdict"),
-    *_interval("cpu_ratio", "×", "processor seconds an example of B ÷ A's", "verdicts.cpu_ratio"),
+    *interval_columns("cpu_ratio", "×", "processor seconds an example of B ÷ A's", "verdicts.cpu_ratio"),
     Column("a_cell_id", "category", "", "the cell on side A", "a.cell_id"),
     Column("b_cell_id", "category", "", "the cell on side B", "b.cell_id"),
     Column("a_throughput_examples_per_s", "number", "examples/s", "of A by itself", "a.measured.throughput.value"),

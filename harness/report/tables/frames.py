@@ -13,18 +13,11 @@ from harness.analysis.explain import explanations_of
 from harness.record.reading import Run, RunListing
 from harness.record.trial import TrialRecord, Windows
 from harness.report.export.rows import ExportRow
-from harness.report.tables.columns import (
-    COMPARISON_COLUMNS,
-    PART_COLUMNS,
-    RUN_COLUMNS,
-    TRIAL_COLUMNS,
-    WINDOW_COLUMNS,
-    WINDOW_KEYS,
-    Column,
-    ColumnKind,
-)
+from harness.report.tables.column import Column, ColumnKind
+from harness.report.tables.columns import COMPARISON_COLUMNS, RUN_COLUMNS, TRIAL_COLUMNS, WINDOW_COLUMNS, WINDOW_KEYS
 from harness.report.tables.explain import part_rows
 from harness.report.tables.quantities import columns_for
+from harness.report.tables.subject_columns import PART_COLUMNS
 from harness.visible import printable
 
 if TYPE_CHECKING:

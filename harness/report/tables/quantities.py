@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.report.tables.columns import CELL_COLUMNS, Column, ColumnKind, kind_of
+from harness.report.tables.column import Column, ColumnKind, kind_of
+from harness.report.tables.columns import CELL_COLUMNS
 from harness.report.values import value_at
 from harness.spec.quantity import EXAMPLES, Quantity
 from harness.spec.work import Cell
