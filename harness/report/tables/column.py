@@ -48,5 +48,5 @@ def interval_columns(
     )
 
 
-OWN_INTERVAL = f"95 % interval {IN_THESE_MINUTES}"
+INTERVAL_NOW = f"95 % interval {IN_THESE_MINUTES}"
 """Of a throughput by itself; a ratio of trials that took turns does not feel what the machine does later."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.record.checks import FAULTS, GateName
-from harness.report.tables.column import OWN_INTERVAL, Column, ColumnKind, interval_columns, kind_of
+from harness.report.tables.column import INTERVAL_NOW, Column, ColumnKind, interval_columns, kind_of
 from harness.spec.cell import TrainingCell
 
 
@@ -214,9 +214,9 @@ SUMMARY_COLUMNS: tuple[Column, ...] = (
         "place.with_best",
     ),
     *interval_columns(
-        "throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput", OWN_INTERVAL
+        "throughput_examples_per_s", "examples/s", "geometric mean over trials", "measured.throughput", INTERVAL_NOW
     ),
-    *interval_columns("step_time_s", "s", "the same as a step's time", "measured.step_time_s", OWN_INTERVAL),
+    *interval_columns("step_time_s", "s", "the same as a step's time", "measured.step_time_s", INTERVAL_NOW),
     Column("cpu_seconds_per_example", "number", "s", "median over trials", "measured.cpu_seconds_each"),
     Column("system_share", "number", "share", "of it in the kernel, median", "measured.paging.system_share"),
     Column("page_faults_per_step", "number", "", "median over trials", "measured.paging.page_faults_per_step"),

@@ -1,6 +1,6 @@
 """The columns of what only some runs have: parts of a step, collectives, pipelines, and distances from limits."""
 
-from harness.report.tables.column import OWN_INTERVAL, Column, interval_columns
+from harness.report.tables.column import INTERVAL_NOW, Column, interval_columns
 
 _SIDE = Column("side", "category", "", "a or b of a run of ab")
 _INPUT_OVER_MODEL = (
@@ -42,9 +42,9 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
     Column("size_bytes", "count", "bytes", "of the buffer, as nccl-tests counts it"),
     Column("gradients", "category", "", "the model whose gradients are sent; empty of one buffer"),
     Column("status", "category", "", "ok, unproved, or why there is no time"),
-    *interval_columns("time_s", "s", "one collective", which=OWN_INTERVAL),
-    *interval_columns("algbw_bytes_per_s", "bytes/s", "size ÷ time", which=OWN_INTERVAL),
-    *interval_columns("busbw_bytes_per_s", "bytes/s", "algbw × the collective's constant", which=OWN_INTERVAL),
+    *interval_columns("time_s", "s", "one collective", which=INTERVAL_NOW),
+    *interval_columns("algbw_bytes_per_s", "bytes/s", "size ÷ time", which=INTERVAL_NOW),
+    *interval_columns("busbw_bytes_per_s", "bytes/s", "algbw × the collective's constant", which=INTERVAL_NOW),
     Column("line_s", "number", "s", "what the line α + S/β says of the size; empty of one that is on no line"),
     Column("piece", "count", "", "the range of sizes whose line that is, from 1"),
     *interval_columns("alpha_s", "s", "α of that line"),
@@ -61,10 +61,10 @@ PIPELINE_COLUMNS: tuple[Column, ...] = (
     Column("feeds", "category", "", "the model, and its batch"),
     Column("status", "category", "", "ok, unproved, or why there is no rate"),
     Column("unit", "category", "", "of rates, such as examples/s"),
-    *interval_columns("input_per_s", "1/s", "what it gives by itself", which=OWN_INTERVAL),
+    *interval_columns("input_per_s", "1/s", "what it gives by itself", which=INTERVAL_NOW),
     Column("cpu_seconds_each", "number", "s", "processor time of one, of all stages up to there"),
     *interval_columns(
-        "model_takes_per_s", "1/s", "the model's own rate on batches that wait on its device", which=OWN_INTERVAL
+        "model_takes_per_s", "1/s", "the model's own rate on batches that wait on its device", which=INTERVAL_NOW
     ),
     *_INPUT_OVER_MODEL,
     Column("processors_to_feed_it", "number", "", "those that it uses at the model's rate"),
@@ -79,8 +79,8 @@ RATE_COLUMNS: tuple[Column, ...] = (
     Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),
     Column("bytes_per_step", "count", "bytes", "what they read and write, each once"),
     Column("flop_per_byte", "number", "FLOP/byte", "their arithmetic intensity"),
-    *interval_columns("flop_per_s", "FLOP/s", "their operations ÷ what the step takes", which=OWN_INTERVAL),
-    *interval_columns("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU", which=OWN_INTERVAL),
+    *interval_columns("flop_per_s", "FLOP/s", "their operations ÷ what the step takes", which=INTERVAL_NOW),
+    *interval_columns("share_of_limit", "share", "of the processors' matrix products; on GPUs MFU", which=INTERVAL_NOW),
     Column("limit_on", "category", "", "the processors that the cell keeps busy"),
     Column("limit_type", "category", "", "the numbers that they multiply; `tf32` is float32 in fewer bits"),
     Column("limit_flop_per_s", "number", "FLOP/s", "matrix products at most"),
