@@ -5,15 +5,14 @@ The columns of the frames, their units and types are those of `docs/python.md`.
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.arguments import checked, is_name, is_number, is_text
+from harness.arguments import as_toml, call_words, checked
 from harness.errors import UsageError
 from harness.looks import MOST_BLOCKS
 from harness.trial.script import mark_step as mark_step  # it is offered as it is
@@ -186,11 +185,11 @@ def sweep(
     if resume is not None:
         path = _resumed("sweep", resume, results, {"spec": spec, "limits": limits or None, **keys}, quiet)
     else:
-        keys = _listed(keys)
+        keys = as_toml(keys)
         asked = sweep_from(*raw_keys(None if spec is None else Path(spec), keys))
         matrix = asked_matrix(asked)
         _renew_limits(limits, results, quiet)
-        command = _call("sweep", spec=spec, limits=limits or None, **keys)
+        command = call_words("sweep", spec=spec, limits=limits or None, **keys)
         path = measure_matrix(asked, matrix, Path(results), command, _progress(quiet))
     result = SweepResult(load_run(path))
     if (nothing := result.run.unmeasured) is not None:
@@ -225,10 +224,10 @@ def explain(
     if resume is not None:
         path = _resumed("explain", resume, results, {"spec": spec, "limits": limits or None, **keys}, quiet)
     else:
-        keys = _listed(keys)
+        keys = as_toml(keys)
         settings, _ = settings_asked(None if spec is None else Path(spec), keys, Path(results))
         _renew_limits(limits, results, quiet)
-        command = _call("explain", spec=spec, try_levers=try_levers or None, limits=limits or None, **keys)
+        command = call_words("explain", spec=spec, try_levers=try_levers or None, limits=limits or None, **keys)
         path = kind.explain(settings, Path(results), command, _progress(quiet))
     tried = _tried(path, quiet) if try_levers else ()
     result = ExplainResult(load_run(path))
@@ -284,7 +283,7 @@ def ab(
     from harness.run.kinds.decision import settings_for
 
     delta, epsilon = _share("delta", delta), _share("epsilon", epsilon)
-    keys, a, b = _listed(keys), a and _listed(a), b and _listed(b)
+    keys, a, b = as_toml(keys), a and as_toml(a), b and as_toml(b)
     plan = {"delta": delta, "epsilon": epsilon, "looks": looks, "max_blocks": _blocks(max_blocks)}
     where = {"python_a": python_a, "python_b": python_b, "rev_a": rev_a, "rev_b": rev_b}
     folder, given = Path(results), {"spec": spec, "a": a, "b": b, **where, **plan, "time": time, **keys}
@@ -292,7 +291,7 @@ def ab(
         return ComparisonResult(comparison_of(load_run(_resumed("ab", resume, results, given, quiet)), folder))
     sides = _sides(spec, keys, (a, b), (python_a, python_b), (rev_a, rev_b))
     settings = settings_for(folder, delta, epsilon, looks, max_blocks, time)
-    run = decide(sides, settings, folder, _call("ab", **given), _progress(quiet))
+    run = decide(sides, settings, folder, call_words("ab", **given), _progress(quiet))
     return ComparisonResult(comparison_of(run, folder))
 
 
@@ -311,13 +310,13 @@ def _sides(
     revisions: Both,
 ) -> tuple[Side, Side]:
     """Sides A and B: what `spec` and `keys` give both, with each one's `own` keys laid over it. Raises UsageError."""
-    from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison
+    from harness.run.kinds.one_cell import refuse_what_is_of_the_comparison, texts_of
     from harness.run.kinds.sides import SIDE_NAMES, sides_of
     from harness.spec.sweep import load_sweep
 
     refuse_what_is_of_the_comparison(keys)
     base = {**({} if spec is None else load_sweep(Path(spec))), **keys}
-    a, b = map(_texts, SIDE_NAMES, own)
+    a, b = map(texts_of, SIDE_NAMES, own)
     one, other = (None if python is None else os.fspath(python) for python in pythons)
     return sides_of(base, a, b, pythons=(one, other), revisions=revisions, windowed=True)
 
@@ -376,49 +375,10 @@ def _resumed(kind: str, run: PathName, results: Folder, beside: dict[str, Any], 
     return path
 
 
-def _listed(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """As TOML has them: lists of what can be gone through, plain whole numbers, and folders as text."""
-    return {key: _plain(key, value) for key, value in keys.items()}
-
-
-def _plain(key: str, value: Any) -> Any:
-    """`value` of `key` as TOML has it; as it is where TOML has no such thing. UsageError for a function."""
-    if isinstance(value, str | bytes | bool | Mapping):
-        return value
-    if is_name(value):
-        return os.fspath(value)
-    if callable(value):
-        raise UsageError(f"{key}: given {quoted(value)}, expected a text: 'module:function', written to a file")
-    try:
-        return operator.index(value)
-    except TypeError:
-        return [_plain(key, one) for one in value] if isinstance(value, Iterable) else value
-
-
 def _share(key: str, given: ShareOrText | None) -> float | None:
     from harness.analysis.comparison.margins import parse_share
 
     return parse_share(key, given) if isinstance(given, str) else given
-
-
-def _texts(side: str, given: Mapping[str, Any] | None) -> list[str]:
-    """`KEY=VALUE` of each key of a side, as the command line has them; UsageError for a value of another type."""
-    from harness.spec.reading import read_keys
-    from harness.spec.sweep import Sweep
-    from harness.spec.text import ENVIRONMENT, text_of
-
-    keys = given or {}
-    variables = {key: value for key, value in keys.items() if key.startswith(ENVIRONMENT)}
-    for key, value in variables.items():
-        if not (is_text(value) or is_number(value)):
-            raise UsageError(f"{side}: {key}: given {quoted(value)}, expected a text")
-    read = read_keys(Sweep, {key: value for key, value in keys.items() if key not in variables}, f"--{side}")
-    return [f"{key}={variables[key] if key in variables else text_of(key, getattr(read, key))}" for key in keys]
-
-
-def _call(name: str, /, **given: Any) -> list[str]:
-    """What was asked, for the record."""
-    return [f"harness.{name}", *(f"{key}={value!r}" for key, value in given.items() if value is not None)]
 
 
 def _read(given: tuple[PathName, ...], results: Folder, *, trials: bool = True) -> list[Run]:

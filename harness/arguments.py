@@ -4,8 +4,9 @@ import functools
 import inspect
 import math
 import numbers
+import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -89,3 +90,27 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **kwargs)
 
     return checking
+
+
+def as_toml(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """As TOML has them: lists of what can be gone through, plain whole numbers, and folders as text."""
+    return {key: _plain(key, value) for key, value in keys.items()}
+
+
+def _plain(key: str, value: Any) -> Any:
+    """`value` of `key` as TOML has it; as it is where TOML has no such thing. UsageError for a function."""
+    if isinstance(value, str | bytes | bool | Mapping):
+        return value
+    if is_name(value):
+        return os.fspath(value)
+    if callable(value):
+        raise UsageError(f"{key}: given {quoted(value)}, expected a text: 'module:function', written to a file")
+    try:
+        return operator.index(value)
+    except TypeError:
+        return [_plain(key, one) for one in value] if isinstance(value, Iterable) else value
+
+
+def call_words(name: str, /, **given: Any) -> list[str]:
+    """What was asked, for the record."""
+    return [f"harness.{name}", *(f"{key}={value!r}" for key, value in given.items() if value is not None)]

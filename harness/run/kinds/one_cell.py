@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.arguments import is_number, is_text
 from harness.errors import UsageError, nearest
 from harness.run.request import asked_matrix
 from harness.spec.collective import COLLECTIVE
 from harness.spec.engines import unread
+from harness.spec.reading import read_keys
 from harness.spec.settings import SETTINGS
 from harness.spec.sweep import AXES, Sweep, sweep_from
 from harness.spec.text import ENVIRONMENT, text_of, value_from
@@ -50,6 +52,17 @@ def given_for(side: str, texts: Sequence[str]) -> Given:
             raise UsageError(f"{flag}: {key}: given {quoted(earlier)} and {quoted(value)}, expected one value")
     refuse_what_is_of_the_comparison(given[False], flag)
     return Given(*given)
+
+
+def texts_of(side: str, given: Mapping[str, Any] | None) -> list[str]:
+    """`KEY=VALUE` of each key of a side, as the command line has them; UsageError for a value of another type."""
+    keys = given or {}
+    variables = {key: value for key, value in keys.items() if key.startswith(ENVIRONMENT)}
+    for key, value in variables.items():
+        if not (is_text(value) or is_number(value)):
+            raise UsageError(f"{side}: {key}: given {quoted(value)}, expected a text")
+    read = read_keys(Sweep, {key: value for key, value in keys.items() if key not in variables}, f"--{side}")
+    return [f"{key}={variables[key] if key in variables else text_of(key, getattr(read, key))}" for key in keys]
 
 
 def _key(flag: str, name: str) -> str:
