@@ -156,10 +156,6 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
     unsure = [ratio for ratio in ratios if not _differs(ratio)]
     if not judged:
         verdict, paying, unsure = "not_judged", 0, []
-    more = None
-    if verdict == "undecided":
-        slower = speed_up is not None and speed_up.high is not None and speed_up.high < 1
-        more = _trials_of_all(unsure) if slower else _trials_to_decide(layout, *compared)
     best = ordered[0] if ordered else None
     fast = _simplest_first([by_id[place.cell_id] for place in _to_choose_from(places)], ordered)
     simplest = next(iter(fast), None)
@@ -179,7 +175,7 @@ def answer(cells: Sequence[CellTrials], places: Sequence[Place], layout: Layout,
         unsure=len(unsure),
         shared=any(cell.shared for cell in every),
         speed_up_shared=bool(distributed) and distributed[0].shared,
-        more_trials=more,
+        more_trials=_more_trials(speed_up, unsure, layout, *compared) if verdict == "undecided" else None,
     )
 
 
@@ -188,6 +184,14 @@ def _to_choose_from(places: Sequence[Place]) -> list[Place]:
     within = [place for place in places if place.with_best]
     compared = [place for place in within if place.compared]
     return compared if any(place.compared for place in places[1:]) else within
+
+
+def _more_trials(
+    speed_up: Interval | None, unsure: Sequence[LogEstimate], layout: Layout, cells: Sequence[str], bases: Sequence[str]
+) -> int | None:
+    """The trials after which an undecided answer would be decided: where the best is slower, that of the unsure."""
+    slower = speed_up is not None and speed_up.high is not None and speed_up.high < 1
+    return _trials_of_all(unsure) if slower else _trials_to_decide(layout, cells, bases)
 
 
 def _trials_to_decide(layout: Layout, cells: Sequence[str], bases: Sequence[str]) -> int | None:

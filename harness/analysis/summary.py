@@ -160,30 +160,11 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
     Raises HarnessError when a measurement is not a number that can be compared. A trial of a cell that
     the manifest does not list is taken in as a cell of its own, since a record is never dropped.
     """
-    by_cell: defaultdict[str, list[TrialRecord]] = defaultdict(list)
-    cells = {cell.cell_id: cell for cell in manifest.cells}
     records = list(trials)
-    for trial in records:
-        by_cell[trial.cell_id].append(trial)
-        cells.setdefault(trial.cell_id, trial.cell)
-    in_blocks, pilot_blocks = _planned_in_blocks(manifest), pilot_blocks_of(manifest)
-    planned, again = _over_blocks(in_blocks), _run_again(in_blocks, records)
-    found = trends_of(records)
-    read = [
-        read_cell(
-            cell,
-            by_cell[cell_id],
-            planned[cell_id],
-            manifest.device_of(cell),
-            pilot_blocks,
-            manifest.facts,
-            trend_of(found, cell_id),
-            again[cell_id],
-        )
-        for cell_id, cell in cells.items()
-    ]
+    in_blocks = _planned_in_blocks(manifest)
+    read = _read_cells(manifest, records, in_blocks)
     samples = {cell.cell_id: cell.measured.sample for cell in read if cell.measured is not None}
-    layout = Layout(samples, pilot_blocks)
+    layout = Layout(samples, pilot_blocks_of(manifest))
     judged = manifest.status == JUDGED
     workloads = _workloads(read, rank_unproved, layout, judged)
     blocks = sum(len(plan.blocks) for plan in manifest.plans)
@@ -196,11 +177,37 @@ def summarise(manifest: RunManifest, trials: Iterable[TrialRecord], rank_unprove
         workloads=workloads,
         noise=_noise(read, records),
         trials=len(records),
-        planned=sum(planned.values()),
+        planned=sum(in_blocks.values()),
         blocks=blocks,
         counts=dict(counts),
         no_time_for=max(0, manifest.sweep.trials - blocks) if manifest.sweep.time and judged else 0,
     )
+
+
+def _read_cells(
+    manifest: RunManifest, records: Sequence[TrialRecord], in_blocks: Counter[tuple[str, int]]
+) -> list[CellTrials]:
+    """Each cell over its trials, those first that the manifest lists."""
+    by_cell: defaultdict[str, list[TrialRecord]] = defaultdict(list)
+    cells = {cell.cell_id: cell for cell in manifest.cells}
+    for trial in records:
+        by_cell[trial.cell_id].append(trial)
+        cells.setdefault(trial.cell_id, trial.cell)
+    planned, again = _over_blocks(in_blocks), _run_again(in_blocks, records)
+    pilot_blocks, found = pilot_blocks_of(manifest), trends_of(records)
+    return [
+        read_cell(
+            cell,
+            by_cell[cell_id],
+            planned[cell_id],
+            manifest.device_of(cell),
+            pilot_blocks,
+            manifest.facts,
+            trend_of(found, cell_id),
+            again[cell_id],
+        )
+        for cell_id, cell in cells.items()
+    ]
 
 
 def planned_trials(manifest: RunManifest) -> defaultdict[str, int]:
