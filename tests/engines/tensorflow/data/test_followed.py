@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.engines.tensorflow import pipelines as module
+from harness.engines.tensorflow import feed as module
 from harness.engines.tensorflow import sharded
 from harness.engines.tensorflow.data.digits import Digits
 from harness.engines.tensorflow.data.pipeline import pipeline
 from harness.engines.tensorflow.devices import Devices
-from harness.engines.tensorflow.pipelines import Feed, PipelineTrial
+from harness.engines.tensorflow.feed import Feed
+from harness.engines.tensorflow.pipelines import PipelineTrial
 from harness.engines.tensorflow.sharded import make_ready
 from harness.protocol.channel import Channel
 from harness.protocol.messages import Turn
