@@ -130,14 +130,8 @@ class OwnTrainedDevice(SingleDevice):
             return
         first = tf.nest.map_structure(lambda values: values[: len(values) // count], batch)
         same = tf.nest.map_structure(lambda values: np.concatenate([values] * count), first)
-        own, told = self.start(start), self._told
-        with self._left_alone():
-            of_each = self._gradients(same, own)
-            self._told = 1
-            [share], [whole] = self.shares(first, own[:1]), self._gradients(same, own[:1])
-            alone, draws = self._dense(share.gradients), _draws(share.statistics, own[0])
-            self.start(moved())
-            noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
+        told = self._told
+        of_each, alone, whole, draws, noise = self._of_equal_parts(start, moved, first, same)
         allowed = [tolerance * length(of) + NOISE_FACTOR * by for of, by in zip(alone, noise, strict=True)]
 
         if not all(_near(of_each[0], other, allowed) for other in of_each[1:]):
@@ -161,6 +155,22 @@ class OwnTrainedDevice(SingleDevice):
         else:
             self._told, self._factor = 1, 1 / count
         self._training.settled.append((self._told, self._factor))
+
+    def _of_equal_parts(
+        self, start: "Sequence[Array]", moved: "Callable[[], Sequence[Array]]", first: Batch, same: Batch
+    ) -> "tuple[list[list[Array]], list[Array], list[Array], bool, list[float]]":
+        """Gradients of each replica, all of which have `first` of `same`; of one that is alone with the one, and with
+        the other; whether it draws at random, and how far apart its gradients are from weights that are `moved`. It is
+        told that it is alone from then on."""
+        own = self.start(start)
+        with self._left_alone():
+            of_each = self._gradients(same, own)
+            self._told = 1
+            [share], [whole] = self.shares(first, own[:1]), self._gradients(same, own[:1])
+            alone, draws = self._dense(share.gradients), _draws(share.statistics, own[0])
+            self.start(moved())
+            noise = [*map(distance, alone, self._gradients(first, own[:1])[0])]
+        return of_each, alone, whole, draws, noise
 
     @contextlib.contextmanager
     def _left_alone(self) -> Iterator[None]:
