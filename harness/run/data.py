@@ -2,7 +2,7 @@
 
 from harness.protocol.messages import Request
 from harness.spec.axes import is_own_code
-from harness.spec.work import DataFiles
+from harness.spec.shape import DataFiles
 
 PREPARE_LIMIT_S = 3600.0
 """Preparing a data set may download it."""

@@ -13,7 +13,8 @@ from harness.spec.grouping import COMPETING, SIDE_BY_SIDE, THREADS
 from harness.spec.mesh import Mesh
 from harness.spec.naming import BESIDE_HEAD, SPELLED, TOLD, UNLABELLED, head, sayings, told_among, value_words
 from harness.spec.quantity import Work, of_examples
-from harness.spec.work import TRAINING, Cell, DistributedCell, Shape, kind_of_work
+from harness.spec.shape import Shape
+from harness.spec.work import TRAINING, Cell, DistributedCell, kind_of_work
 from harness.visible import plural
 
 LATER = {

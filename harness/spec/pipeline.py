@@ -16,8 +16,9 @@ from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
 from harness.spec.naming import head, sayings
 from harness.spec.quantity import Work, of_examples
+from harness.spec.shape import Shape
 from harness.spec.values import MOST, Cache, FileCompression
-from harness.spec.work import TAG, Cell, Shape, fields_of, kind_of_work
+from harness.spec.work import TAG, Cell, fields_of, kind_of_work
 
 [PIPELINE] = PIPELINES
 APPETITE = next(kind for kind in FEEDING if kind != PIPELINE)

@@ -11,7 +11,6 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -23,8 +22,9 @@ from harness.registry import is_script
 from harness.spec.axes import OUTER_FIRST, TABLE, Axes, is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.quantity import EXAMPLES, SEVERAL, Quantity, Work
-from harness.spec.values import FileCompression, Positive, QuantityName
-from harness.visible import plural, without_secrets
+from harness.spec.shape import DataFiles, Shape
+from harness.spec.values import Positive, QuantityName
+from harness.visible import without_secrets
 
 TAG = "kind"
 """The key of a written cell that names its kind of work. A training has none: its records are older than the tag."""
@@ -32,34 +32,6 @@ TRAINING = "training"
 OWN_STEP = "own_step"
 OF_CODE = (*(key for key in OUTER_FIRST if TABLE[key].own[0]), "step")
 """Keys whose value may be code of the user's own, `package.module:function`."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a trial takes: its processes, and what each of them has."""
-
-    workers: int = 1
-    servers: int = 0
-    """Parameter servers; with any, a coordinator is one process more."""
-    replicas: int = 1
-    """Devices of one worker that take part, or groups of them that share a model."""
-    device: str = ""
-    """The kind of device that the harness sets up; empty where that is the work's own affair."""
-    network: str = ""
-    """The emulated network between the processes; empty is none."""
-
-
-@dataclass(frozen=True)
-class DataFiles:
-    """TFRecord files that data are written into before they are read."""
-
-    shards: int
-    compression: FileCompression
-
-    @property
-    def words(self) -> str:
-        """`4 files, gzip`."""
-        return plural(self.shards, "file") + (f", {self.compression}" if self.compression != "none" else "")
 
 
 def _is_union(cls: type[BaseModel]) -> bool:

@@ -24,7 +24,8 @@ from harness.report.terminal.interim import so_far
 from harness.report.terminal.run import run_text
 from harness.spec.collective import CollectiveCell
 from harness.spec.quantity import Quantity, Work
-from harness.spec.work import CELL_KINDS, Cell, OwnStepCell, Shape, kind_of_work
+from harness.spec.shape import Shape
+from harness.spec.work import CELL_KINDS, Cell, OwnStepCell, kind_of_work
 from tests.report.quantities import run_of
 from tests.synthetic import make_cell, make_run
 

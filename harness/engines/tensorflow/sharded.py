@@ -27,7 +27,8 @@ from harness.protocol.preparing import Described
 from harness.protocol.shards import preparation_of, seal, shards_of, unfinished, whole_files, written_file
 from harness.record.files import replace_file
 from harness.record.tfrecords import FEATURES
-from harness.spec.work import Cell, DataFiles
+from harness.spec.shape import DataFiles
+from harness.spec.work import Cell
 from harness.visible import plural
 
 if TYPE_CHECKING:
