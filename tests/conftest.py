@@ -28,6 +28,7 @@ sys.meta_path.insert(0, _AsTheyAre)  # type: ignore[arg-type]  # before the firs
 
 from harness.run.process.zygote import Zygote  # noqa: E402
 from tests.preloaded import handed_in  # noqa: E402
+from tests.preloading import end_served_passes_soon  # noqa: E402
 
 TESTS = Path(__file__).parent
 VIRTUAL_DEVICES = 8
@@ -140,6 +141,7 @@ def tf() -> Any:
     config.threading.set_intra_op_parallelism_threads(1)
     config.threading.set_inter_op_parallelism_threads(2 * VIRTUAL_DEVICES)
     _leave_input_as_it_is(tensorflow)
+    end_served_passes_soon()
     gc.collect()
     gc.freeze()  # what was imported is never garbage
     return tensorflow

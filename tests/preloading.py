@@ -4,6 +4,7 @@ It imports no more than they do: the interpreter of an engine has nothing else.
 """
 
 import dataclasses
+import functools
 import json
 import os
 import socket
@@ -23,6 +24,8 @@ TURN_S = 0.02
 """How long a writer from here reads source or files in each turn: it is seen that they are read, and not how fast."""
 SMALL = 8 * 2**20
 """Bytes of weights and optimizer state up to which a reference is kept for the tests that follow."""
+ASKED_EACH_MS = 20
+"""How often a reader of a tf.data service asks whether its pass is over, for which it otherwise waits a second."""
 Loaded = tuple[Engine, dict[str, str]]
 
 
@@ -97,7 +100,16 @@ def _be_a_zygote(control: int, parent: int, engine: str, loaded: Loaded, referen
         zygote.preload = lambda _: loaded
         if engine == "tensorflow":
             _keep_references(references)
+            end_served_passes_soon()
     zygote.main()
+
+
+def end_served_passes_soon() -> None:
+    """Else readers of a tf.data service, of which each pass is a job, wait for most of what they take."""
+    from tensorflow.python.data.experimental.ops import data_service_ops
+
+    distribute = data_service_ops._distribute
+    vars(data_service_ops)["_distribute"] = functools.partial(distribute, task_refresh_interval_hint_ms=ASKED_EACH_MS)
 
 
 def _keep_references(folder: str) -> None:
