@@ -55,17 +55,20 @@ def anchors(page: Path) -> set[str]:
 SHORT = [flag for flag in SMALL if not flag.startswith("--data")]
 OF_STEP = ("--model", "--optimizer", "--batch-size")
 """What a command does not take that trains nothing of the harness's own."""
-FEW = {"photographs": "photographs:64"}
+FEW = {"photographs": "photographs:16"}
+OF_FEW = "--batch-size=2"
+"""Before each window a pipeline makes some fifty batches that nobody times."""
 
 
 def short(command: str) -> list[str]:
     """The words of a command behind `python -m harness`, and flags that it does not have for few and short windows, a
-    small model and an optimizer without slots. It has few photographs: each is decoded in each pass.
+    small model and an optimizer without slots. It has few photographs, in small batches: each is decoded in each pass.
     """
     given = [FEW.get(word, word) for word in shlex.split(command)[3:]]
     without = OF_STEP if {"--step", "collective"} & {*given} else ("--optimizer",) if "pipeline" in given else ()
     once = ("--trials",) if given[0] == "ab" else ()
-    flags = [flag for flag in SHORT if flag.partition("=")[0] not in (*given, *without, *once)]
+    sized = [OF_FEW if flag.startswith("--batch-size") and {*FEW.values()} & {*given} else flag for flag in SHORT]
+    flags = [flag for flag in sized if flag.partition("=")[0] not in (*given, *without, *once)]
     if given[0] == "sweep" and not {"--work", "--step", "--intra-op-threads"} & {*given}:
         flags.append("--intra-op-threads=2")
     return [*given, *flags, *(["--max-blocks=2"] if once else [])]

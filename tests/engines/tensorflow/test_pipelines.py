@@ -23,7 +23,8 @@ from tests.preloaded import handed_in
 KEYS = {"trials": 1, "windows": 5, "max_warmup": 0, "window": 0.01}
 SMALL = sweep_from({"work": "pipeline", "timeout": 60.0, **KEYS})
 CELL = PipelineCell(device="virtual-cpu", model="mlp", data="digits", batch_size=48)
-PICTURES = CELL.model_copy(update={"model": "mnist_cnn", "data": "photographs:64", "batch_size": 24})
+PICTURES = CELL.model_copy(update={"model": "mnist_cnn", "data": "photographs:64", "batch_size": 6})
+"""Of which a batch ends in another pass than it began in, and some fifty are decoded before each window."""
 FAULTS = "tests.engines.tensorflow.own_inputs"
 NESTED = "tests.engines.tensorflow.own_nested"
 OWN = CELL.model_copy(update={"model": f"{FAULTS}:model", "data": f"{FAULTS}:right", "batch_size": 4})
