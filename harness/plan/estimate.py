@@ -21,7 +21,8 @@ TIMES: Mapping[str, float] = MappingProxyType(
 WINDOW_OVERHEAD = 1.1
 """How long windows last, as a share of what was asked for (`harness/run/turns/steps.py`)."""
 PILOT_WINDOWS = 2
-"""Windows that the pilot before them costs."""
+"""Windows that the pilot before them costs. Where batches wait when it begins it takes up to 2 s more, which nobody
+knows before."""
 ANY_SIZE = ":"
 """Names of models have it whose size nobody knows before one is built: `keras:ResNet50`, `package.module:function`."""
 

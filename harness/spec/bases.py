@@ -14,7 +14,12 @@ BasesOf = Callable[[Cell], tuple[str, ...]]
 LOOP = ("loop",)
 
 
-def _but_for_loop_and_threads(cell: Cell) -> object:
+def _but_for_threads(base: Cell) -> tuple[object, ...]:
+    """Of TensorFlow; of other engines a base case is one program whatever its loop."""
+    return apart(base, THREADS) if base.get("engine") == ENGINE else _but_for_loop_and_threads(base)
+
+
+def _but_for_loop_and_threads(cell: Cell) -> tuple[object, ...]:
     return apart(cell, (*LOOP, *THREADS))
 
 
@@ -73,12 +78,12 @@ def known_bases(cells: Iterable[Cell]) -> BasesOf:
     widest: dict[tuple[object, ...], TrainingCell] = {}
     for other in there:
         if isinstance(other, TrainingCell) and other.is_base:
-            alike = apart(other, THREADS)
+            alike = _but_for_threads(other)
             widest[alike] = max(other, widest.get(alike, other), key=lambda base: base.intra_op_threads)
 
     def of(cell: Cell) -> tuple[str, ...]:
         base = base_of(cell)
-        found = (base,) if base == cell else (base, widest.get(apart(base, THREADS), base))
+        found = (base,) if base == cell else (base, widest.get(_but_for_threads(base), base))
         return tuple(dict.fromkeys(one.cell_id for one in found if one.cell_id in ids))
 
     return of

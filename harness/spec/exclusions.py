@@ -1,7 +1,7 @@
 """Combinations that a sweep leaves out, such as `exclude = "strategy=mirrored replicas=2,3; model=gpt xla=true"`."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,12 @@ def exclusions(text: str) -> Sequence[Exclusion]:
     """The combinations of `exclude`; UsageError for a key that no cell has and for what is no KEY=VALUE."""
     parts = [" ".join(part.split()) for part in text.split(";")]
     return [Exclusion(part, dict(_pairs(part))) for part in parts if part]
+
+
+def excluded_by(text: str) -> Callable[[Cell, Catalogue], bool]:
+    """Whether `exclude` leaves out a cell of an engine of such a catalogue; UsageError as `exclusions`."""
+    combinations = exclusions(text)
+    return lambda cell, catalogue: any(one.fits(cell, catalogue) for one in combinations)
 
 
 def _pairs(combination: str) -> Iterator[tuple[str, Sequence[Any]]]:

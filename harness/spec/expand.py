@@ -11,7 +11,7 @@ from harness.spec.bases import under_one_loop
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
-from harness.spec.exclusions import exclusions
+from harness.spec.exclusions import excluded_by, exclusions
 from harness.spec.grouping import idle_in
 from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
 from harness.spec.mesh import Mesh
@@ -65,11 +65,7 @@ def expand(sweep: Sweep, catalogue: Catalogue, taken: bool = False) -> Matrix:
     _of_meshes(sweep)
     asked, left_out = _sorted_out(sweep, catalogue, _trainings(sweep, catalogue))
     bases = itertools.chain.from_iterable(cell.bases(catalogue) for cell in asked)
-    excluded = exclusions(sweep.exclude)
-    measured = under_one_loop(
-        ((cell, catalogue) for cell in (*asked, *bases)),
-        left_out=lambda cell, names: any(one.fits(cell, names) for one in excluded),
-    )
+    measured = under_one_loop(((cell, catalogue) for cell in (*asked, *bases)), left_out=excluded_by(sweep.exclude))
     again = [_measured_already(cell, measured[cell]) for cell in asked if measured[cell] != cell]
     cells = dict.fromkeys(measured.values())
     added = frozenset(cell.cell_id for cell in cells) - {cell.cell_id for cell in asked}

@@ -223,7 +223,7 @@ class Clock:
         """
         wall = self.agree(wall)
         if not self._paces:
-            self._ahead = self.ahead()
+            self._ahead = round(self.agree(self.ahead()))  # of hosts with unlike processors it is not the same
         self._paces.append(wall / self._issued)
         if wall < self.window_s / 2 and self._steps < MAX_STEPS:
             self._steps = 2 * self._issued

@@ -453,6 +453,17 @@ def test_what_is_left_out_of_one_loop_stands_in_for_no_other(exclude: str, left:
     assert {(cell.get("loop"), cell.get("intra_op_threads")) for cell in found.cells} == left
 
 
+def test_a_base_case_with_the_most_threads_is_known_also_where_it_was_measured_under_another_loop() -> None:
+    exclude = "intra_op_threads=2 loop=jit; intra_op_threads=1 loop=shard_map"
+    asked = {"engine": "jax", "loop": ["jit", "shard_map"], "intra_op_threads": [1, 2], "exclude": exclude}
+    strategies = ["none", "data_parallel"]
+    found = expand(sweep_from({**asked, "strategy": strategies, "replicas": [1, 2]}), catalogue_of("jax")).cells
+    bases_of, named = known_bases(found), {cell.cell_id: cell for cell in found}
+    [cell] = [one for one in found if one.replicas == 2 and one.get("loop") == "jit"]
+    bases = [named[cell_id] for cell_id in bases_of(cell)]
+    assert [(one.get("loop"), one.get("intra_op_threads")) for one in bases] == [("jit", 1), ("shard_map", 2)]
+
+
 @pytest.mark.parametrize(("workers", "times"), [([1, 2], [0, 5]), ([1, 2], [5, 0]), ([1], [5])])
 def test_one_process_is_measured_once_whatever_the_cycles_that_only_several_wait_for(
     workers: list[int], times: list[int]

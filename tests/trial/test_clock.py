@@ -81,8 +81,9 @@ def test_after_the_gate_all_steps_come_in_whole_calls_whatever_was_asked_for(ask
 
 
 def test_short_windows_of_a_cold_step_do_not_tell_the_pilot_how_long_a_step_takes() -> None:
-    # five windows, the first two of them cold; then what a synchronisation takes, middle and least
-    agreed = iter([0.004, 0.008, 0.012, 0.011, 0.010, 0.0, 0.0])
+    # five windows, the first two of them cold, and after the first what may wait; then what a synchronisation takes,
+    # middle and least
+    agreed = iter([0.004, 0, 0.008, 0.012, 0.011, 0.010, 0.0, 0.0])
     bench = Bench(step_s=0.0, window_s=0.02)
     bench.clock.agree = lambda _: next(agreed)
     windows = bench.run(*turns(1))

@@ -17,10 +17,18 @@ OF_INPUT = re.compile("GetNext|__wrapped__(Decode|Reshape|EnsureShape)")
 those that decode outside one."""
 HANDED_ON = re.compile(r"\[\[[^{}\]]*/_\d+\]\]")
 """How it names the output of another op that the one that failed, or one beside it, was waiting for."""
-BESIDE_THE_POINT = ("[[", "File ", "Detected at node", "Stack trace", "The error could be from a previous operation")
+BESIDE_THE_POINT = (
+    "[[",
+    "File ",
+    "Detected at node",
+    "Stack trace",
+    "The error could be",
+    "Additional GRPC error",
+    ":{",
+)
 """How the lines of an error begin that do not say what went wrong."""
-ABORTED = "Collective ops is aborted by"
-"""How the line begins that says why; which call it was of the other processes follows."""
+ABORTED = re.compile(r"Collective ops is aborted by: (.*)(?:\s+(RPC: \S+))?")
+"""By what, and which call of another process it was, which follows on a line of its own."""
 
 LIMITS = (
     (
@@ -91,13 +99,14 @@ def telling_line(message: str) -> str:
     lines = [line.strip() for line in plain.splitlines() if line.strip()] or [""]
     if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
         return f"{lines[0].removesuffix('.')}: {lines[1]}"
+    if aborted := ABORTED.search(plain):
+        return f"collectives were aborted by: {', '.join(filter(None, map(str.strip, aborted.groups(''))))}"
     if roots := [line for line in lines if line.startswith("(0) ")]:  # several replicas failed
         return roots[0].removeprefix("(0) ")
     if lines[0].startswith("Graph execution error") and len(lines) > 1:
         # Keras puts where the op was made between this line and what went wrong.
         said = [line for line in lines[1:] if not line.startswith(BESIDE_THE_POINT)]
-        why = next((number for number, line in enumerate(said) if line.startswith(ABORTED)), -1)
-        return ", ".join(said[why:]) or lines[0]
+        return said[-1] if said else lines[0]
     if lines[0].startswith("No OpKernel was registered"):
         # The node's attributes come in no fixed order; what matters is which devices have the kernel.
         devices = next((line for line in lines if line.startswith("Registered devices")), "")

@@ -12,6 +12,7 @@ from harness.run.progress import Progress, Quiet
 from harness.run.request import names_for
 from harness.run.runner import begin, new_manifest
 from harness.spec.bases import under_one_loop
+from harness.spec.exclusions import excluded_by
 from harness.spec.expand import Matrix
 from harness.spec.sweep import Sweep
 from harness.spec.work import Cell
@@ -29,7 +30,7 @@ def measure(
     """
     wanted = {cell.cell_id: cell for cell in cells}
     every = [*cells, *(base for cell in cells for base in cell.bases(names_for(cell, sweep)))]
-    measured = under_one_loop((cell, names_for(cell, sweep)) for cell in every)
+    measured = under_one_loop(((cell, names_for(cell, sweep)) for cell in every), left_out=excluded_by(sweep.exclude))
     bases = {base.cell_id: base for base in measured.values() if base.cell_id not in wanted}
     matrix = Matrix((*bases.values(), *wanted.values()), added_base=frozenset(bases))
     return load_run(measure_matrix(sweep, matrix, results, command, progress or Quiet()))

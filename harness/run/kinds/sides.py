@@ -126,7 +126,8 @@ def _asked(
     """Every setting and the one cell of each side. UsageError where they cannot take turns."""
 
     def both(least: Mapping[str, Any]) -> list[tuple[Sweep, Cell]]:
-        each = zip(SIDE_NAMES, bases, given, reversed(SIDE_NAMES), strict=True)
+        others = reversed(SIDE_NAMES) if bases[0] is bases[1] else ("", "")
+        each = zip(SIDE_NAMES, bases, given, others, strict=True)
         return [one_cell(name, {**least, **keys}, own.settings, other) for name, keys, own, other in each]
 
     a, b = both(WINDOWING if windowed else {})

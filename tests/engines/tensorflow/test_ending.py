@@ -200,5 +200,8 @@ def test_of_collectives_that_were_aborted_the_reason_says_by_what() -> None:
         "The error could be from a previous operation. Restart your program to reset.\n"
         "\t [[{{node adam/CollectiveReduceV2}}]] [Op:__inference_step_70676]"
     )
-    reason = "Collective ops is aborted by: Deadline Exceeded, RPC: /tensorflow.CoordinationService/Heartbeat"
+    reason = "collectives were aborted by: Deadline Exceeded, RPC: /tensorflow.CoordinationService/Heartbeat"
     assert telling_line(message) == reason
+    of_several = message.replace("Collective ops", "2 root error(s) found.\n  (0) INTERNAL:  Collective ops")
+    assert telling_line(of_several) == reason
+    assert telling_line("Collective ops is aborted by: a peer\nelse") == "collectives were aborted by: a peer"

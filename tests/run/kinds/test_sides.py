@@ -166,6 +166,8 @@ def test_a_setting_that_one_sides_device_alone_reads_is_refused_for_both_with_ho
         assert said(of_both, *devices) == f"side {side}: {told}, {alone}"
     of_one = {key: value for key, value in of_both.items() if key != "gpu_memory_mb"}
     assert said(of_one, ["device=virtual-cpu", "gpu_memory_mb=4096"], ["device=virtual-gpu"]) == f"side a: {told}"
+    other = {**of_both, "device": ["virtual-gpu"]}
+    assert said(of_both, [], [], base_b=other) == f"side a: {told}", "side b's own spec has it"
 
 
 def test_sides_with_other_numbers_of_windows_are_refused() -> None:

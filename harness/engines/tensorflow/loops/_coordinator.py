@@ -2,7 +2,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops.base import Loop
@@ -61,9 +61,10 @@ class CoordinatorLoop(Loop):
                 raise AssertionError("the gate's updates come one by one")
             self._example = _constants(batch)
             pace.end(_Updates(self, [self._coordinator.schedule(self._update, args=self._example)]))
+        made = self._input()
         if self._training.source.gives == "own":
             gc.collect()  # functions that are garbage are let go of as `_READ` is, and here nobody waits yet
-        batches = self._input()
+        batches = iter(self._coordinator.create_per_worker_dataset(made))
         _READ.append(batches)
         while steps := pace.begin():
             pace.end(_Updates(self, [self._coordinator.schedule(self._timed, args=(batches,)) for _ in range(steps)]))
@@ -90,13 +91,15 @@ class CoordinatorLoop(Loop):
         self._passed.update(max(0, int(passed)) for _, passed in fetched)
         return float(fetched[-1][0])
 
-    def _input(self) -> Iterator[Any]:
+    def _input(self) -> Callable[[], Any]:
+        """What makes the data set that a worker reads."""
         import tensorflow as tf
 
         training = self._training
-        made = tf.autograph.experimental.do_not_convert(lambda: training.endless(training.cell.global_batch_size))
-        iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(made))
-        return iterator
+        made: Callable[[], Any] = tf.autograph.experimental.do_not_convert(
+            lambda: training.endless(training.cell.global_batch_size)
+        )
+        return made
 
     def _with_own_input(self) -> Any:
         import tensorflow as tf

@@ -6,7 +6,7 @@ of it in the coordinator: on the workers, where it is timed, nobody can look.
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.engines.tensorflow.loops._coordinator import CoordinatorLoop, gradients_of_weights, loss_of_weights
@@ -43,7 +43,7 @@ class ServerInstrumentLoop(CoordinatorLoop):
             return super().program()
         return self._instrument.get_concrete_function(*self._example, *self._own())
 
-    def _input(self) -> Iterator[Any]:
+    def _input(self) -> Callable[[], Any]:
         """The instrument's, once it is judged: batches, and beside each the weights that are the worker's own."""
         import tensorflow as tf
 
@@ -61,8 +61,8 @@ class ServerInstrumentLoop(CoordinatorLoop):
             return made if own is None else tf.data.Dataset.zip(made, own).map(beside)
 
         self._timed = tf.function(lambda batches: instrument(*next(batches)), autograph=False)
-        iterator: Iterator[Any] = iter(self._coordinator.create_per_worker_dataset(batches))
-        return iterator
+        made: Callable[[], Any] = batches
+        return made
 
     def _own(self) -> list[Any]:
         """Weights for a worker of its own, as they are now on the servers: all trained, then all untrained ones."""

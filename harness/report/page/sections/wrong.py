@@ -52,13 +52,13 @@ def _rest(found: Sequence[Explained]) -> Table:
 
 
 def left_out(source: PageSource) -> Section | None:
-    """Combinations that make no sense."""
+    """Combinations that were asked for and left out."""
     grouped = left_out_by_reason(source.manifest)
     return Section("left-out", "Left out", "left_out.html.j2", grouped) if grouped else None
 
 
 def left_out_by_reason(manifest: RunManifest) -> list[tuple[str, list[str]]]:
-    """(reason, combinations that make no sense): many share a reason."""
+    """(reason, combinations that were left out): many share a reason."""
     grouped: dict[str, list[str]] = {}
     for item in manifest.left_out:
         grouped.setdefault(printable(item.reason), []).append(printable(item.combination))

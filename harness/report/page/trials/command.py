@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from harness.errors import UsageError
 from harness.record.manifest import RunManifest
+from harness.spec.axes import is_own_code
 from harness.spec.recipe import KeyValue, flag_of, keys_of, settings_of
 from harness.spec.text import value_from
 from harness.spec.work import Cell
@@ -24,7 +25,7 @@ def repeat_commands(cells: Sequence[Cell], manifest: RunManifest) -> list[str | 
         sweep, engine = manifest.sweep_of(cell), manifest.engine_of(cell)
         key = (id(sweep), engine, cell.shape.device)
         if key not in shared:
-            shared[key] = _words(settings_of(cell, sweep, engine, refused_by(engine)))
+            shared[key] = _words(settings_of(cell, sweep, engine, () if is_own_code(engine) else refused_by(engine)))
         own, settings = _words(keys_of(cell, sweep)), shared[key]
         whole = None if own is None or settings is None else [*own, *settings, "--trials 1"]
         found.append(None if whole is None else " ".join(["python -m harness sweep", *whole]))

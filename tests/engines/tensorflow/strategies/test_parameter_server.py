@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,8 +25,11 @@ def test_of_many_wrong_ones_the_first_are_named() -> None:
     assert str(miscounted([0] * 7)).endswith("number 4 0 times and 2 more")
 
 
-class _Batches:
+class _Batches(Iterator[Any]):
     """What workers read from."""
+
+    def __next__(self) -> Any:
+        raise StopIteration
 
 
 class _Reading(CoordinatorLoop):
@@ -34,15 +37,19 @@ class _Reading(CoordinatorLoop):
 
     def __init__(self, gives: str) -> None:
         self._training: Any = SimpleNamespace(batches=[], source=SimpleNamespace(gives=gives))
+        self._coordinator: Any = SimpleNamespace(create_per_worker_dataset=lambda made: made())
         garbage: Any = _Batches()
         garbage.itself = garbage
         self.garbage = weakref.ref(garbage)
 
-    def _input(self) -> Iterator[Any]:
+    def _input(self) -> Callable[[], Any]:
+        return self._made
+
+    def _made(self) -> Iterator[Any]:
         self.lay_there = self.garbage() is not None
-        made: Any = _Batches()
+        made = _Batches()
         self.read = weakref.ref(made)
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 @pytest.mark.parametrize("gives", ["own", "images"])
