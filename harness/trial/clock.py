@@ -228,12 +228,12 @@ class Clock:
         if wall < self.window_s / 2 and self._steps < MAX_STEPS:
             self._steps = 2 * self._issued
             return
-        self._long_enough += self.scheduled > self.gate_steps + self._in_store
+        self._long_enough += self.scheduled > self.gate_steps + self._to_use_up
         if self._long_enough == PILOT_WINDOWS:
             self._choose()
 
     @property
-    def _in_store(self) -> int:
+    def _to_use_up(self) -> int:
         """Steps of the pilot after which what was ready at first is used up, also by steps that wait for a little more
         than `WAITING` of their time, where all these steps are not dear."""
         return max(2 * self._ahead, min(math.ceil(self._ahead / WAITING), int(DEAR_S / self.pace)))

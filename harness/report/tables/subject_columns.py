@@ -2,7 +2,9 @@
 
 from harness.report.tables.column import INTERVAL_NOW, Column, interval_columns
 
-_SIDE = Column("side", "category", "", "a or b of a run of ab")
+_RUN = Column("run_id", "category", "", "the run")
+_CELL = Column("cell_id", "category", "", "identity of the cell")
+_CELL_OF_SIDE = (_RUN, Column("side", "category", "", "a or b of a run of ab"), _CELL)
 _INPUT_OVER_MODEL = (
     *interval_columns(
         "input_over_model", "×", "what the input gives ÷ what the model takes; below 1 input is the limit"
@@ -16,8 +18,8 @@ _INPUT_OVER_MODEL = (
 )
 
 PART_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    Column("cell_id", "category", "", "identity of the cell"),
+    _RUN,
+    _CELL,
     Column("cell", "category", "", "what tells it from the other cells of its run"),
     Column("bound_by", "category", "", "the part that binds the step, or mixed, undecided, not_judged"),
     Column("step_time_s", "number", "s", "the whole step, geometric mean over blocks"),
@@ -33,9 +35,7 @@ PART_COLUMNS: tuple[Column, ...] = (
 """One row a part of a step: `harness.load_parts`."""
 
 COLLECTIVE_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    _SIDE,
-    Column("cell_id", "category", "", "identity of the cell"),
+    *_CELL_OF_SIDE,
     Column("collective", "category", "", "all_reduce, reduce_scatter, all_gather or broadcast"),
     Column("between", "category", "", "who takes part, and over what"),
     Column("op", "category", "", "what carries it out"),
@@ -53,9 +53,7 @@ COLLECTIVE_COLUMNS: tuple[Column, ...] = (
 )
 """One row a collective of a size: `export --format collectives`, and `harness.load_collectives`."""
 PIPELINE_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    _SIDE,
-    Column("cell_id", "category", "", "identity of the cell"),
+    *_CELL_OF_SIDE,
     Column("cell", "category", "", "the pipeline's short name, also of a row that is a part of it"),
     Column("up_to", "category", "", "the stage that it is cut off behind; empty is all of it"),
     Column("feeds", "category", "", "the model, and its batch"),
@@ -72,9 +70,7 @@ PIPELINE_COLUMNS: tuple[Column, ...] = (
 """One row a pipeline, and one a stage that it is cut off behind: `export --format pipelines`, and
 `harness.load_pipelines`."""
 RATE_COLUMNS: tuple[Column, ...] = (
-    Column("run_id", "category", "", "the run"),
-    _SIDE,
-    Column("cell_id", "category", "", "identity of the cell"),
+    *_CELL_OF_SIDE,
     Column("cell", "category", "", "the cell's short name"),
     Column("flops_per_step", "count", "FLOP", "products and convolutions of a step"),
     Column("bytes_per_step", "count", "bytes", "what they read and write, each once"),
