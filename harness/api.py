@@ -164,6 +164,7 @@ def sweep(
     *,
     limits: bool = False,
     resume: PathName | None = None,
+    retry: bool = False,
     results: Folder = RESULTS,
     quiet: bool = False,
     **keys: Any,
@@ -172,8 +173,9 @@ def sweep(
 
     `keys` are the keys of a spec, which are the flags' names: `strategy=["none", "mirrored"], replicas=[1, 2]`; they
     are laid over `spec`, a TOML file. Without either it is the default sweep. With `limits` what this machine can do at
-    most is measured again before it. `resume` is a run to complete. Progress goes to standard error unless `quiet`. A
-    warning says where no trial came to a figure; `trials` and `cells` of the result then have the reasons. Raises
+    most is measured again before it. `resume` is a run to complete, with `retry` also where trials crashed, hung or ran
+    out of memory. Progress goes to standard error unless `quiet`. A warning says where no trial came to a figure;
+    `trials` and `cells` of the result then have the reasons. Raises
     HarnessError: UsageError, naming the key, before anything is recorded; StorageError; Interrupted, with how to go on.
     """
     from harness.record.reading import load_run
@@ -183,7 +185,9 @@ def sweep(
     from harness.spec.sweep import raw_keys, sweep_from
 
     if resume is not None:
-        path = _resumed("sweep", resume, results, {"spec": spec, "limits": limits or None, **keys}, quiet)
+        path = _resumed("sweep", resume, results, {"spec": spec, "limits": limits or None, **keys}, quiet, retry)
+    elif retry:
+        raise UsageError("retry: runs again what failed in an earlier run; name that with resume")
     else:
         keys = as_toml(keys)
         asked = sweep_from(*raw_keys(None if spec is None else Path(spec), keys))
@@ -363,15 +367,17 @@ def _progress(quiet: bool) -> Progress:
     return Quiet() if quiet else PlainLines()
 
 
-def _resumed(kind: str, run: PathName, results: Folder, beside: dict[str, Any], quiet: bool) -> Path:
-    """Complete the run, of that kind; its folder."""
+def _resumed(
+    kind: str, run: PathName, results: Folder, beside: dict[str, Any], quiet: bool, retry: bool = False
+) -> Path:
+    """Complete the run, of that kind, with `retry` also what failed in it; its folder."""
     from harness.record.reading import resolve_run
     from harness.run.resume import resume
 
     for key in (key for key, value in beside.items() if value is not None):
         raise UsageError(f"resume: goes on with a run as it was planned; it takes no {key}")
     path = resolve_run(os.fspath(run), Path(results))
-    resume(kind, path, _progress(quiet))
+    resume(kind, path, _progress(quiet), retry)
     return path
 
 

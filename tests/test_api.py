@@ -346,6 +346,7 @@ def test_a_finished_sweep_is_resumed_from_python_as_it_was(swept: SweepResult) -
         ({"spec": "nowhere.toml"}, "SPEC: no file at 'nowhere.toml'"),
         ({"resume": "latest", "replicas": 2}, "resume: goes on with a run as it was planned; it takes no replicas"),
         ({"resume": "latest", "limits": True}, "resume: goes on with a run as it was planned; it takes no limits"),
+        ({"retry": True}, "retry: runs again what failed in an earlier run; name that with resume"),
     ],
 )
 def test_a_sweep_that_makes_no_sense_is_refused_before_anything_is_recorded(

@@ -73,9 +73,9 @@ def measure(
     return _tell(measure_matrix(sweep, matrix, results, ["harness", *command[1:]], progress), json_out, strict)
 
 
-def resume(path: Path, quiet: bool, json_out: bool, strict: bool) -> int:
-    """Run what is missing of the run at `path`; returns the exit code."""
-    resume_run("sweep", path, progress_for(quiet, json_out, path.parent))
+def resume(path: Path, quiet: bool, json_out: bool, strict: bool, retry: bool) -> int:
+    """Run what is missing of the run at `path`, and where `retry` what failed; returns the exit code."""
+    resume_run("sweep", path, progress_for(quiet, json_out, path.parent), retry)
     return _tell(path, json_out, strict)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from harness.cli._completion import told_names
 from harness.cli._flags import key_flags, keys_given, read_values, run_to_resume
 from harness.cli._options import LIMITS_FIRST, RESULTS, argument, option, resume_option, with_names
-from harness.errors import Interrupted
+from harness.errors import Interrupted, UsageError
 from harness.spec.sweep import sweep_from
 
 VERB = "sweep"
@@ -23,11 +23,14 @@ def command(**given: Any) -> int:
     """Run the verb; `given` holds the flags by key."""
     flags = keys_given(given)
     results: Path = given["results"]
-    earlier = run_to_resume(given, "strict")
+    earlier = run_to_resume(given, "strict", "retry")
     from harness.cli import _measuring as measuring
 
     if earlier is not None:
-        return measuring.resume(earlier, quiet=given["quiet"], json_out=given["json"], strict=given["strict"])
+        told = {key: given[key] for key in ("quiet", "strict", "retry")}
+        return measuring.resume(earlier, json_out=given["json"], **told)
+    if given["retry"]:
+        raise UsageError("--retry: runs again what failed in an earlier run; name that with --resume RUN")
     values, source = read_values(given["spec"], flags)
     sweep = sweep_from(values, source)
     if given["dry_run"]:
@@ -42,6 +45,7 @@ FLAGS = [
     *key_flags(),
     RESULTS,
     resume_option("Run only what a run still misses.", "sweep"),
+    option("retry", bool, "With --resume: also what crashed, hung or ran out of memory.", False),
     option("dry_run", bool, "Print the matrix, the order and an estimate.", False),
     LIMITS_FIRST,
     option("strict", bool, "Exit with 1 where a cell is wrong, crashes, hangs or runs out of memory.", False),

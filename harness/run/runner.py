@@ -113,8 +113,9 @@ def _time_of(run_id: str) -> float:
     return 0.0
 
 
-def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -> None:
-    """Do what the run at `path` still misses; nothing when that is nothing. Raises what `begin` does.
+def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener, retry: bool = False) -> None:
+    """Do what the run at `path` still misses, with `retry` also what failed in it and may do better on another try;
+    nothing when that is nothing. Raises what `begin` does.
 
     UsageError when it is no run of `kind`: the verb that goes on with it is named.
     """
@@ -124,6 +125,7 @@ def resume_as(kind: type[LiveRun[_Listener]], path: Path, listener: _Listener) -
         return
     with RunStore.open_for_resume(path) as store:
         run = kind(store, listener)
+        run.retry = retry
         if not run.complete:
             _check_machine(store.manifest)
             run.check()

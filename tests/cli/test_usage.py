@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.api import sweep
 from harness.cli import GROUPS
 from harness.environment import usable_cores
 from harness.record import RunStore
@@ -99,6 +100,7 @@ FEW = list(range(1, 201))
         ("sweep --resume x --replicas 2", "--resume: goes on with a run as it was planned; it takes no --replicas"),
         ("sweep --resume x spec.toml", "it takes no SPEC"),
         ("sweep --resume x --dry-run", "it takes no --dry-run"),
+        ("sweep --retry", "--retry: runs again what failed in an earlier run; name that with --resume RUN"),
         ("swep", "no verb 'swep'; expected one of"),
         ("report", "RUN"),
         ("show nothing", "RUN: no run 'nothing'"),
@@ -343,6 +345,17 @@ def test_a_list_says_how_many_trials_are_unproved(harness: Run, stored: Path) ->
     records.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in (one, two)))
     assert "2 of 2 trials, 1 unproved  " in harness("list")[1]
     assert json.loads(harness("list", "--json")[1])[0]["unproved"] == 1
+
+
+def test_what_failed_is_tried_again_only_where_that_is_asked_for(
+    harness: Run, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr("harness.run.runner.resume_as", lambda *given: asked.append(given[-1]))
+    for flags in ((), ("--retry",)):
+        harness("sweep", "--resume", str(stored), *flags)
+        sweep(resume=stored, quiet=True, retry=bool(flags))
+    assert asked == [False, False, True, True]
 
 
 @pytest.mark.parametrize(("faults", "code"), [(True, 1), (False, 0)])

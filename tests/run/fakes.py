@@ -318,17 +318,18 @@ class Bench:
         with RunStore.create(self.folder / "results", self.manifest()) as store:
             return self._run(store, new=True)
 
-    def resume(self) -> SweepRun:
-        """Run what is missing."""
+    def resume(self, retry: bool = False) -> SweepRun:
+        """Run what is missing, with `retry` also what failed."""
         with RunStore.open_for_resume(self.path) as store:
-            return self._run(store, new=False)
+            return self._run(store, new=False, retry=retry)
 
     @property
     def path(self) -> Path:
         return self.folder / "results" / self.manifest().run_id
 
-    def _run(self, store: RunStore, new: bool) -> SweepRun:
+    def _run(self, store: RunStore, new: bool, retry: bool = False) -> SweepRun:
         run = SweepRun(store, self.progress)
+        run.retry = retry
         run.environments = lambda: contextlib.nullcontext({ENGINE: self.zygote})  # type: ignore[assignment, return-value, dict-item]
         carry_out(run, new)
         return run

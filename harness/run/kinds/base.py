@@ -79,6 +79,8 @@ class LiveRun(ABC, Generic[_Listener]):
     """Whether a finished run may have trials to run again, since their reason may have passed."""
     goes_on_without_some: ClassVar[bool] = False
     """Whether a model that raises costs its own trials only, where there are others."""
+    retry = False
+    """Whether trials of earlier sittings that failed, and may do better on another try, are to run again."""
     gave_up = False
     """Set by `execute` where it left undone what may be done later."""
 

@@ -33,6 +33,8 @@ FEWEST_BLOCKS = 2
 """Blocks that no limit on time takes away: one has no interval."""
 FINAL = {"unsupported"}
 """Statuses that another block would only repeat."""
+RETRIED = {"crashed", "timeout", "out_of_memory"}
+"""Statuses that another try may change, since what else the machine did, or a host, may have been the reason."""
 
 
 class SweepRun(TrialRun):
@@ -208,8 +210,11 @@ class SweepRun(TrialRun):
         return [
             trial
             for number, trial in enumerate(self.trials)
-            if trial.status != "interrupted" and not (trial.may_pass and number < self._earlier)
+            if trial.status != "interrupted" and not (number < self._earlier and self._may_pass(trial))
         ]
+
+    def _may_pass(self, trial: TrialRecord) -> bool:
+        return trial.may_pass or (self.retry and trial.status in RETRIED)
 
     def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
         """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""

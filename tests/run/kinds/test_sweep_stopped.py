@@ -10,7 +10,7 @@ import pytest
 from harness.environment.fact import Facts
 from harness.environment.software import package_versions
 from harness.errors import Interrupted, StorageError, UsageError
-from harness.protocol.messages import Request
+from harness.protocol.messages import Outcome, Request
 from harness.record import RunManifest, RunStore, TrialRecord, load_run
 from harness.run.kinds.sweep import SweepRun
 from harness.run.progress import Quiet
@@ -162,6 +162,49 @@ def test_a_cell_that_is_missing_is_measured_again_beside_its_base_case(tmp_path:
     assert sorted(t.cell_id for t in stored[2:]) == sorted([BASE.cell_id, THREE.cell_id])
     assert {t.group for t in stored[2:]}.isdisjoint({t.group for t in stored[:2]})
     assert next(t.attempt for t in stored[2:] if t.cell_id == BASE.cell_id) == 2
+
+
+CRASHES = Play(2, lambda actor: actor.end(1))
+WRONG = Outcome(status="wrong_result", reason="copies differ")
+
+
+@pytest.mark.parametrize(
+    ("fails", "status", "tried_again"),
+    [
+        (CRASHES, "crashed", True),
+        (Play(2, Actor.hang), "timeout", True),
+        (Play(2, lambda actor: actor.say("out_of_memory", "OOM")), "out_of_memory", True),
+        (Play(outcome=WRONG), "wrong_result", False),
+    ],
+)
+def test_what_failed_is_tried_again_where_that_is_asked_for_and_stays_on_record(
+    tmp_path: Path, fails: Play, status: str, tried_again: bool
+) -> None:
+    short = {"timeout": 0.5} if status == "timeout" else {}
+    bench = Bench(tmp_path, CELLS, only(THREE, fails), sweep=short)
+    bench.start()
+    before = load_run(bench.path).trials
+    assert {t.status for t in before if t.cell_id == THREE.cell_id} == {status}
+    bench.zygote.plays = all_play(Play())
+    bench.resume()
+    assert load_run(bench.path).trials == before
+    bench.resume(retry=True)
+    after = load_run(bench.path)
+    assert after.trials[: len(before)] == before
+    more = [(t.cell_id, t.status) for t in after.trials[len(before) :]]
+    again = [(BASE.cell_id, "ok"), (THREE.cell_id, "ok")] if tried_again else []
+    assert sorted(more) == sorted(again)
+    assert after.manifest.status == "finished"
+    bench.resume(retry=True)
+    assert load_run(bench.path).trials == after.trials
+
+
+def test_what_fails_again_is_tried_once_a_sitting(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(THREE, CRASHES))
+    bench.start()
+    for attempts in ([1, 2], [1, 2, 3]):
+        bench.resume(retry=True)
+        assert [t.attempt for t in load_run(bench.path).trials if t.cell_id == THREE.cell_id] == attempts
 
 
 def test_a_full_disk_ends_the_run_with_everything_before_it_kept(
