@@ -189,6 +189,8 @@ class Turn(Message):
     """Steps of the window; None is what the trial's own pilot chose."""
     prove: bool = False
     """Whether to prove an update before the window."""
+    keeps_up: bool = False
+    """Of a pilot: an earlier trial of the cell has shown that its input keeps up with its steps."""
 
 
 class Usage(Message):
@@ -224,6 +226,8 @@ class WindowTimes(Message):
     system_seconds: float = 0.0
     """Of the processor's seconds those in the kernel."""
     page_faults: int = 0
+    untimed_steps: int = 0
+    """Steps that come before each window and are in none, as far as is known by the end of this one."""
     workers: list[float] = []
     """Seconds of each worker, where there are several; `seconds` is the largest."""
 
@@ -276,8 +280,6 @@ class Report(Message):
     """With `ready`: what a step took in the pilot."""
     window_seconds: float | None = None
     """With `ready`: how long a window of this trial is to last at least, by its own pilot."""
-    untimed_steps: Annotated[int, Field(ge=1)] | None = None
-    """With `ready`: steps that come before each window and are in none; None where there are none."""
     window: WindowTimes | None = None
     note: str | None = None
     """A line for the person, of what it waits for."""

@@ -179,9 +179,10 @@ def test_as_many_steps_as_asked_for_by_the_agreed_pace_come_before_every_window_
     windows = bench.run(*turns(4))
     reports = bench.reports()
     [ready] = [report for report in reports if report.ready]
-    assert (paces, ready.untimed_steps) == ([ready.step_seconds], 3)
+    assert paces == [ready.step_seconds]
     assert windows[-8:] == [3, ready.steps] * 4
-    assert [report.window.steps for report in reports if report.window] == [ready.steps] * 4
+    told = [(report.window.steps, report.window.untimed_steps) for report in reports if report.window]
+    assert told == [(ready.steps, 3)] * 4
     assert bench.clock.scheduled == sum(windows)
 
 
@@ -240,10 +241,10 @@ class Fed(Bench):
         self.now += seconds
         self.ready = min(self.ahead, self.ready + seconds / self.batch_s)
 
-    def paces(self, count: int, others_s: float) -> list[float]:
+    def paces(self, count: int, others_s: float, keeps_up: bool = False) -> list[float]:
         """Seconds a step of each window, where another trial has `others_s` before each."""
         for turn in turns(count):
-            self.parent.send(turn)
+            self.parent.send(turn.model_copy(update={"keeps_up": keeps_up}))
         while steps := self.clock.begin():
             for _ in range(steps):
                 if self.ready < 1:
@@ -254,8 +255,8 @@ class Fed(Bench):
             self.clock.end(1.5)
             if self.clock._announced and not (self.clock._piloting or self.clock._in_turn):
                 self.passes(others_s)
-        windows = [report.window for report in self.reports() if report.window]
-        return [window.seconds / window.steps for window in windows]
+        self.windows = [report.window for report in self.reports() if report.window]
+        return [window.seconds / window.steps for window in self.windows]
 
 
 @pytest.mark.parametrize("ahead", [4, 40])
@@ -276,10 +277,29 @@ def test_an_input_that_is_slower_by_a_little_than_the_step_is_seen(
     assert bench.paces(6, others_s=0.5) == pytest.approx([batch_s] * 6, rel=0.02)
 
 
-def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
     bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
-    assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
+    assert bench.paces(5, others_s=0.5, keeps_up=known) == pytest.approx([0.004] * 5)
     assert bench.clock._lead == 0
+
+
+@pytest.mark.parametrize(("known", "steps"), [(False, 400), (True, 80)])
+def test_a_pilot_uses_up_less_where_earlier_trials_have_shown_that_the_input_keeps_up(
+    monkeypatch: pytest.MonkeyPatch, known: bool, steps: int
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=40)
+    bench.paces(0, others_s=0.0, keeps_up=known)
+    assert steps < bench.clock.scheduled < steps + 120
+
+
+@pytest.mark.parametrize(("batch_s", "steps"), [(0.003, 0), (0.008, 8)])
+def test_each_window_tells_how_many_steps_came_before_it(
+    monkeypatch: pytest.MonkeyPatch, batch_s: float, steps: int
+) -> None:
+    bench = Fed(monkeypatch, step_s=0.004, batch_s=batch_s, ahead=4)
+    bench.paces(3, others_s=0.5)
+    assert [window.untimed_steps for window in bench.windows] == [steps] * 3
 
 
 def test_a_pilot_that_something_slowed_does_not_make_every_later_window_dear(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ class SweepRun(TrialRun):
         together = 1 if alone else min(MOST_TOGETHER, usable_cores())
         rules = TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)), together)
         cards = watch_of((trial.cell for trial in trials), *self.sweep.asked("engine"))
-        return TurnGroup(trials, rules, self._keep, self.progress, self._steps.agree, cards)
+        return TurnGroup(trials, rules, self._keep, self.progress, self._steps, cards)
 
     def _keep(self, record: TrialRecord) -> None:
         note_hosts(self.store, record, self._arms[record.cell_id].zygote.hosts)

@@ -145,6 +145,7 @@ class Merged:
             check_seconds=max(window.check_seconds for window in taken),
             system_seconds=math.fsum(one.system_seconds for one in used),
             page_faults=sum(one.page_faults for one in used),
+            untimed_steps=taken[0].untimed_steps,  # all have agreed on what it follows from
             workers=[window.seconds for window in taken] if len(taken) > 1 else [],
         )
 

@@ -21,8 +21,6 @@ class Taken:
     measured_from: int | None = None
     """The round from which its windows are measured; None during warm-up."""
     sync_seconds: float = 0.0
-    untimed_steps: int = 0
-    """Steps before each window that are in none."""
     after_own: list[int] = field(default_factory=list)
     """Indices of windows before which no other trial had a turn."""
     cards: list[Mapping[str, CardWindow]] = field(default_factory=list)
@@ -49,7 +47,7 @@ def windows_of(taken: Taken) -> Windows | None:
         rounds=[window.round for window in windows],
         measured_from=taken.first_measured,
         sync_seconds=taken.sync_seconds,
-        untimed_steps=taken.untimed_steps,
+        untimed_steps=windows[-1].untimed_steps,
         after_own=taken.after_own,
         waiting_cpu_seconds=math.fsum(window.waiting_cpu_seconds for window in windows),
         system_seconds=[window.system_seconds for window in windows],

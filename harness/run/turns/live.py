@@ -112,17 +112,18 @@ class LiveTrial:
         self._taking_turns = True
         return True
 
-    def take_pilot(self) -> None:
-        """Let the trial find out how many steps a window has, while nobody else computes."""
+    def take_pilot(self, keeps_up: bool = False) -> None:
+        """Let the trial find out how many steps a window has, while nobody else computes; `keeps_up` where an earlier
+        one of the cell has shown that its steps do not wait for their input."""
         self._close_phase()
         self._taking_turns, self.company = False, 1
-        self._tell(Turn(do="pilot"))
+        self._tell(Turn(do="pilot", keeps_up=keeps_up))
         self.deadline = self._limit()
         while not (report := self._receive()).ready:
             pass
         self._close_phase()
         self._taking_turns = True
-        self.taken.sync_seconds, self.taken.untimed_steps = report.sync_seconds or 0.0, report.untimed_steps or 0
+        self.taken.sync_seconds = report.sync_seconds or 0.0
         self.pilot, self.steps = report, report.steps
         self._unproved_s, self._prove_after_s = 0.0, PROVE_EVERY_S
 
