@@ -189,8 +189,6 @@ class Turn(Message):
     """Steps of the window; None is what the trial's own pilot chose."""
     prove: bool = False
     """Whether to prove an update before the window."""
-    keeps_up: bool = False
-    """Of a pilot: an earlier trial of the cell has shown that its input keeps up with its steps."""
 
 
 class Usage(Message):

@@ -79,7 +79,7 @@ class Windows(RecordModel):
     workers: list[list[Duration]] = []
     """Of several workers: `workers[w][i]` is worker w's own time of window i, of which `seconds[i]` is the largest."""
     untimed_steps: Natural = 0
-    """Steps, or calls of a collective, that came before each window and are in none; at last, where that was learnt."""
+    """Steps, or calls of a collective, that came before the last window and are in none."""
 
     @property
     def cpu_s_per_step(self) -> float | None:

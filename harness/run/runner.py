@@ -215,9 +215,11 @@ def _end_recorded(run: LiveRun[_Listener], new: bool) -> Iterator[None]:
 
 
 def _interrupted(store: RunStore) -> None:
-    """Nobody works on it any more, so it must not read as under way; a full disk may refuse even that."""
+    """Nobody works on it any more, so it must not read as under way; a full disk may refuse even that. A run that was
+    finished stays so: it has all that was planned, and what was tried again is gone on with all the same."""
     with contextlib.suppress(StorageError):
-        store.end("interrupted")
+        if store.manifest.status != "finished":
+            store.end("interrupted")
 
 
 def _check_kind(manifest: RunManifest, path: Path, name: str) -> None:

@@ -95,8 +95,6 @@ class Clock:
     """Whether the window whose turn it is is still to come."""
     _proving_s: float = field(default=0.0, init=False)
     _piloting: bool = field(default=False, init=False)
-    _keeps_up: bool = field(default=False, init=False)
-    """Whether earlier trials have shown that no step waits for its input."""
     _announced: bool = field(default=False, init=False)
     _paces: list[float] = field(default_factory=list, init=False)
     _long_enough: int = field(default=0, init=False)
@@ -174,7 +172,6 @@ class Clock:
         self._steps = self._in_calls(turn.steps) if turn.steps else self._steps
         self._proving_s = 0.0
         if self._piloting:
-            self._keeps_up = turn.keeps_up
             return
         self._untimed = [self._lead] if self._lead else []
         if turn.prove and self.prove is not None:
@@ -238,9 +235,8 @@ class Clock:
     @property
     def _to_use_up(self) -> int:
         """Steps of the pilot after which what was ready at first is used up, also by steps that wait for a little more
-        than `WAITING` of their time, where all these steps are not dear, and it is not known that none waits."""
-        slow = 0 if self._keeps_up else min(math.ceil(self._ahead / WAITING), int(DEAR_S / self.pace))
-        return max(2 * self._ahead, slow)
+        than `WAITING` of their time, where all these steps are not dear."""
+        return max(2 * self._ahead, min(math.ceil(self._ahead / WAITING), int(DEAR_S / self.pace)))
 
     def _choose(self) -> None:
         """K, from windows for which no batch waited."""
@@ -269,7 +265,7 @@ class Clock:
                     cpu_seconds=round(used.cpu_seconds, NANOSECONDS),
                     system_seconds=round(used.system_seconds, NANOSECONDS),
                     page_faults=used.page_faults,
-                    untimed_steps=self._lead,
+                    untimed_steps=self._in_calls(self._lead),
                     waiting_seconds=round(self._waited, NANOSECONDS),
                     waiting_cpu_seconds=round(max(0.0, self._waited_cpu), NANOSECONDS),
                     check_seconds=round(self._proving_s, NANOSECONDS),

@@ -56,8 +56,6 @@ class Play:
     outcome: Outcome = WELL
     steps: int = 4
     """Steps a window that its pilot chooses."""
-    untimed: int = 0
-    """Steps before each window."""
 
     def ready(self) -> Report:
         """What its pilot says: it has seen its first window, and wants windows as long."""
@@ -145,7 +143,6 @@ class Actor:
             if turn.do == "pilot":
                 self._reach("pilot")
                 self.zygote.note(self, "pilot")
-                self.zygote.keeping_up.append((self.cell_id, turn.keeps_up))
                 self.channel.send(self.play.ready())
                 continue
             self.zygote.note(self, f"window {turn.round}")
@@ -170,7 +167,6 @@ class Actor:
             cpu_seconds=0.05 * share,
             waiting_seconds=0.25,
             waiting_cpu_seconds=0.0,
-            untimed_steps=self.play.untimed,
         )
 
 
@@ -256,8 +252,6 @@ class FakeZygote:
         self.closing = contextlib.ExitStack()
         self.diary = [] if diary is None else diary
         self.spawned: list[Request] = []
-        self.keeping_up: list[tuple[str, bool]] = []
-        """Of each pilot the cell, and whether it was told that input keeps up."""
         self.statuses: dict[Channel, int] = {}
         self.plays = plays
         self.engine = "tensorflow"

@@ -241,10 +241,10 @@ class Fed(Bench):
         self.now += seconds
         self.ready = min(self.ahead, self.ready + seconds / self.batch_s)
 
-    def paces(self, count: int, others_s: float, keeps_up: bool = False) -> list[float]:
+    def paces(self, count: int, others_s: float) -> list[float]:
         """Seconds a step of each window, where another trial has `others_s` before each."""
         for turn in turns(count):
-            self.parent.send(turn.model_copy(update={"keeps_up": keeps_up}))
+            self.parent.send(turn)
         while steps := self.clock.begin():
             for _ in range(steps):
                 if self.ready < 1:
@@ -277,27 +277,18 @@ def test_an_input_that_is_slower_by_a_little_than_the_step_is_seen(
     assert bench.paces(6, others_s=0.5) == pytest.approx([batch_s] * 6, rel=0.02)
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+def test_where_the_input_keeps_up_no_step_is_without_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=4)
-    assert bench.paces(5, others_s=0.5, keeps_up=known) == pytest.approx([0.004] * 5)
+    assert bench.paces(5, others_s=0.5) == pytest.approx([0.004] * 5)
     assert bench.clock._lead == 0
 
 
-@pytest.mark.parametrize(("known", "steps"), [(False, 400), (True, 80)])
-def test_a_pilot_uses_up_less_where_earlier_trials_have_shown_that_the_input_keeps_up(
-    monkeypatch: pytest.MonkeyPatch, known: bool, steps: int
-) -> None:
-    bench = Fed(monkeypatch, step_s=0.004, batch_s=0.003, ahead=40)
-    bench.paces(0, others_s=0.0, keeps_up=known)
-    assert steps < bench.clock.scheduled < steps + 120
-
-
-@pytest.mark.parametrize(("batch_s", "steps"), [(0.003, 0), (0.008, 8)])
+@pytest.mark.parametrize(("batch_s", "a_call", "steps"), [(0.003, 1, 0), (0.008, 1, 8), (0.008, 5, 10)])
 def test_each_window_tells_how_many_steps_came_before_it(
-    monkeypatch: pytest.MonkeyPatch, batch_s: float, steps: int
+    monkeypatch: pytest.MonkeyPatch, batch_s: float, a_call: int, steps: int
 ) -> None:
     bench = Fed(monkeypatch, step_s=0.004, batch_s=batch_s, ahead=4)
+    bench.clock.a_call = a_call
     bench.paces(3, others_s=0.5)
     assert [window.untimed_steps for window in bench.windows] == [steps] * 3
 

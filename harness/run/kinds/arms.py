@@ -128,7 +128,7 @@ class ArmBlocks:
             asked = [_asked(by_name[n], kept) for n in order]
             trials = [self._live(arm, block, group, number, attempt) for number, arm in enumerate(asked)]
             cards = watch_of((arm.request.cell for arm in arms), *(arm.zygote.engine for arm in arms))
-            left = TurnGroup(trials, rules, keep, self.progress, self._steps, cards).run()
+            left = TurnGroup(trials, rules, keep, self.progress, self._steps.agree, cards).run()
             order = list(dict.fromkeys(name for pair in pairs if not took_turns(kept, [pair]) for name in pair))
             self.progress.more(len(order) - len(left))
         self._of_these += 1

@@ -228,7 +228,7 @@ class LiveRun(ABC, Generic[_Listener]):
     def go_on(self) -> str:
         """Where the records are and how to go on, in words."""
         kind, path = self.store.manifest.what.kind, str(self.store.path)
-        way = f"python -m harness {kind.verb} --resume {shlex.quote(path)}"
+        way = f"python -m harness {kind.verb} --resume {shlex.quote(path)}{' --retry' if self.retry else ''}"
         kept = f"{plural(self.recorded, kind.unit.removesuffix('s'))} {'is' if self.recorded == 1 else 'are'}"
         return f"{kept} kept in {path}; go on with: {way}"
 

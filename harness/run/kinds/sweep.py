@@ -112,6 +112,7 @@ class SweepRun(TrialRun):
     def _run_plan(self, plan: PlanRecord) -> None:
         for offset, planned in enumerate(plan.blocks):
             block, began = plan.first_block + offset, time.monotonic()
+            whole = not self._done_in(block)
             if all(zygote.due for zygote in self.zygotes.values()):
                 self.renew_zygotes()
             for planned_group in missing_groups(planned, self._done_in(block), self.cells, self._unsupported):
@@ -122,8 +123,9 @@ class SweepRun(TrialRun):
                     self.progress.group([self.cells[cell_id] for cell_id in group], self._later(block, group))
                     self.progress.block(block, self._blocks, len(group))
                     self._run_group(block, group)
-            self._block_s = time.monotonic() - began
-            if block == 0:
+            if whole:
+                self._block_s = time.monotonic() - began
+            if block == 0 and not any(trial.block for trial in self.trials):  # of a few that are tried again nothing
                 self._steps.choose_again((trial for trial in self.trials if trial.block == 0), self.sweep.window)
 
     def _run_group(self, block: int, group: Sequence[str]) -> None:
@@ -145,8 +147,10 @@ class SweepRun(TrialRun):
             part += 1
 
     def _too_large(self) -> set[str]:
-        """Cells that have run out of memory by themselves: company was not the reason."""
-        return {t.cell_id for t in self.trials if t.status == "out_of_memory" and t.interleaving != "turns"}
+        """Cells that have run out of memory by themselves: company was not the reason. What others held of it in an
+        earlier sitting may be free by now."""
+        seen = self.trials[self._earlier if self.retry else 0 :]
+        return {t.cell_id for t in seen if t.status == "out_of_memory" and t.interleaving != "turns"}
 
     def _live_trials(self, block: int, group: Sequence[str]) -> list[LiveTrial]:
         name = hashlib.sha256("/".join([str(len(self.trials)), *group]).encode()).hexdigest()[:8]
@@ -182,7 +186,7 @@ class SweepRun(TrialRun):
         together = 1 if alone else min(MOST_TOGETHER, usable_cores())
         rules = TurnRules(self.sweep.windows, self.sweep.max_warmup, hash((self.sweep.seed, block, part)), together)
         cards = watch_of((trial.cell for trial in trials), *self.sweep.asked("engine"))
-        return TurnGroup(trials, rules, self._keep, self.progress, self._steps, cards)
+        return TurnGroup(trials, rules, self._keep, self.progress, self._steps.agree, cards)
 
     def _keep(self, record: TrialRecord) -> None:
         note_hosts(self.store, record, self._arms[record.cell_id].zygote.hosts)
@@ -210,11 +214,15 @@ class SweepRun(TrialRun):
         return [
             trial
             for number, trial in enumerate(self.trials)
-            if trial.status != "interrupted" and not (number < self._earlier and self._may_pass(trial))
+            if trial.status != "interrupted" and not (number < self._earlier and self._runs_again(trial))
         ]
 
-    def _may_pass(self, trial: TrialRecord) -> bool:
-        return trial.may_pass or (self.retry and trial.status in RETRIED)
+    def _runs_again(self, trial: TrialRecord) -> bool:
+        """Whether a trial of an earlier sitting may end otherwise now; so may one whose next try was interrupted."""
+        if trial.status not in RETRIED or self.retry:
+            return trial.may_pass or trial.status in RETRIED
+        next_try = trial.cell_id, trial.block, trial.attempt + 1
+        return any(t.status == "interrupted" and (t.cell_id, t.block, t.attempt) == next_try for t in self.trials)
 
     def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
         """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""

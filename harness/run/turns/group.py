@@ -15,7 +15,6 @@ from harness.run.progress import Progress
 from harness.run.turns.cards import CardWatch
 from harness.run.turns.live import Ended, LiveTrial
 from harness.run.turns.room import CardRoom
-from harness.run.turns.steps import StepCounts
 
 MEMORY_RESERVE = 0.15
 """Share of the memory that stays free: of the container's, where that has less than the machine."""
@@ -40,8 +39,8 @@ class TurnRules:
 class TurnGroup:
     """Runs one group. `keep` is called with each record as soon as its trial has ended.
 
-    `steps` sets the steps of a window of the trials that are set up, before the first turn. `cards` are the GPUs under
-    them, to watch while they have their turns.
+    `agree` may set the steps of a window of the trials that are set up, before the first turn. `cards` are the GPUs
+    under them, to watch while they have their turns.
     """
 
     def __init__(
@@ -50,10 +49,10 @@ class TurnGroup:
         rules: TurnRules,
         keep: Callable[[TrialRecord], None],
         progress: Progress,
-        steps: StepCounts | None = None,
+        agree: Callable[[Sequence[LiveTrial]], None] | None = None,
         cards: CardWatch | None = None,
     ) -> None:
-        self._steps = steps or StepCounts()
+        self._agree = agree
         self._cards = cards
         self._waiting = list(trials)
         self._rules = rules
@@ -76,9 +75,9 @@ class TurnGroup:
         try:
             self._set_up()
             self._pilots()
-            self._steps.agree(self._live)
+            if self._agree is not None:
+                self._agree(self._live)
             self._take_turns()
-            self._steps.learn(self._live)
             self._see_out()
         except BaseException as error:
             stopped = isinstance(error, (Interrupted, KeyboardInterrupt))
@@ -129,7 +128,7 @@ class TurnGroup:
         """How many steps a window has is found out in turn: a pilot in company would make every window too short."""
         for trial in list(self._live):
             try:
-                trial.take_pilot(self._steps.keeps_up(trial))
+                trial.take_pilot()
             except Ended:
                 self._ended(trial)
 

@@ -112,12 +112,11 @@ class LiveTrial:
         self._taking_turns = True
         return True
 
-    def take_pilot(self, keeps_up: bool = False) -> None:
-        """Let the trial find out how many steps a window has, while nobody else computes; `keeps_up` where an earlier
-        one of the cell has shown that its steps do not wait for their input."""
+    def take_pilot(self) -> None:
+        """Let the trial find out how many steps a window has, while nobody else computes."""
         self._close_phase()
         self._taking_turns, self.company = False, 1
-        self._tell(Turn(do="pilot", keeps_up=keeps_up))
+        self._tell(Turn(do="pilot"))
         self.deadline = self._limit()
         while not (report := self._receive()).ready:
             pass

@@ -50,8 +50,7 @@ class _Pilot:
 
 
 class StepCounts:
-    """Steps a window, by program: the trials before them decide for those that come, in a resumed run too. They also
-    tell pilots whether steps wait for their input.
+    """Steps a window, by program: the trials before them decide for those that come, in a resumed run too.
 
     A program is a cell's, or that of one of its instruments: a step that does nothing has a hundred where the whole one
     has one.
@@ -62,14 +61,11 @@ class StepCounts:
         self._pilots: dict[str, _Pilot] = {}
         self._seconds: dict[object, float] = {}
         """By what cells must share to be compared."""
-        self._keeping_up: dict[str, bool] = {}
         lasted: defaultdict[object, list[float]] = defaultdict(list)
         for trial in earlier:
             if trial.windows is not None and trial.windows.seconds:
                 side = trial.side if trial.checks.gate == "instrument" else None
-                program = _program(trial.cell_id, side)
-                self._steps[program] = trial.windows.steps_per_window
-                self._learn(program, trial.measured and not trial.windows.untimed_steps)
+                self._steps[_program(trial.cell_id, side)] = trial.windows.steps_per_window
                 lasted[turn_takers(trial.cell)].append(statistics.median(trial.windows.seconds))
         for kind, seconds in lasted.items():
             self._seconds[kind] = statistics.median(s for s in seconds if s <= ALIKE * min(seconds))
@@ -96,18 +92,6 @@ class StepCounts:
         self._pilots |= found
         for trial in trials:
             trial.steps = self._steps.get(_program_of(trial), trial.steps)
-
-    def learn(self, trials: Sequence[LiveTrial]) -> None:
-        """Whether the input of these trials, which have had their last turns, keeps up with their steps."""
-        for trial in trials:
-            self._learn(_program_of(trial), not trial.taken.windows[-1].untimed_steps)
-
-    def _learn(self, program: str, keeps_up: bool) -> None:
-        self._keeping_up[program] = keeps_up and self._keeping_up.get(program, True)
-
-    def keeps_up(self, trial: LiveTrial) -> bool:
-        """Whether there were trials of the same program, and steps of none waited for their input."""
-        return self._keeping_up.get(_program_of(trial), False)
 
     def choose_again(self, trials: Iterable[TrialRecord], window_s: float) -> None:
         """Choose from what the windows of `trials` lasted, which `window_s` was asked for, in place of their pilots.

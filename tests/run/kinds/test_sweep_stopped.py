@@ -199,6 +199,53 @@ def test_what_failed_is_tried_again_where_that_is_asked_for_and_stays_on_record(
     assert load_run(bench.path).trials == after.trials
 
 
+def test_a_second_try_that_is_stopped_leaves_a_finished_run_finished_and_is_gone_on_with(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(THREE, CRASHES), sweep={"trials": 4, "time": 0.001})
+    bench.start()
+    blocks = load_run(bench.path).manifest.plans
+    bench.zygote.plays = only(THREE, press_ctrl_c())
+    with pytest.raises(Interrupted, match=r"--retry$"):
+        bench.resume(retry=True)
+    assert load_run(bench.path).manifest.status == "finished"
+    bench.zygote.plays = all_play(Play())
+    bench.resume()
+    of_first = [t.status for t in load_run(bench.path).trials if (t.cell_id, t.block) == (THREE.cell_id, 0)]
+    assert of_first == ["crashed", "interrupted", "ok"]
+    assert load_run(bench.path).manifest.plans == blocks, "no block is planned beyond those that there were"
+    bench.resume(retry=True)
+    last = {(t.cell_id, t.block): t.status for t in load_run(bench.path).trials}
+    assert set(last.values()) == {"ok"}
+
+
+def test_what_ran_out_of_memory_by_itself_is_tried_by_itself_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(THREE, Play(2, lambda actor: actor.say("out_of_memory", "OOM"))))
+    bench.start()
+
+    def in_company_only(request: Request) -> Play:
+        tried = sum(one.cell == request.cell for one in bench.zygote.spawned)
+        short = Play(2, lambda actor: actor.say("out_of_memory", "OOM"))
+        return short if request.cell == THREE and tried == 3 else Play()
+
+    bench.zygote.plays = in_company_only
+    bench.resume(retry=True)
+    tries = [(t.status, t.interleaving) for t in load_run(bench.path).trials if t.cell_id == THREE.cell_id]
+    assert tries == [
+        ("out_of_memory", "turns"),
+        ("out_of_memory", "blocks"),
+        ("out_of_memory", "turns"),
+        ("ok", "blocks"),
+    ]
+
+
+def test_windows_of_what_is_tried_again_are_as_long_as_those_before(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, CELLS, only(THREE, CRASHES), sweep={"trials": 2})
+    bench.start()
+    bench.zygote.plays = all_play(Play(seconds=lambda number: 0.2 if number else 0.1))
+    bench.resume(retry=True)
+    steps = {t.windows.steps_per_window for t in load_run(bench.path).trials if t.cell == BASE and t.windows}
+    assert len(steps) == 1
+
+
 def test_what_fails_again_is_tried_once_a_sitting(tmp_path: Path) -> None:
     bench = Bench(tmp_path, CELLS, only(THREE, CRASHES))
     bench.start()

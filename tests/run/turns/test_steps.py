@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.protocol.messages import Report, Request, WindowTimes
+from harness.protocol.messages import Report, Request
 from harness.record.trial import TrialRecord, Windows
 from harness.run.interrupts import Interrupts
 from harness.run.turns.live import LiveTrial, Slot
 from harness.run.turns.steps import ALIKE_WITHIN, COST_S, StepCounts
 from harness.spec import Cell
 from tests.record.examples import cell, trial
-from tests.run.fakes import Bench, Play, only
+from tests.run.fakes import Bench, Play
 
 ONE, TWO, THREE = cell(), cell(cross_device_op="nccl"), cell(replicas=3, global_batch_size=96)
 SWEPT = [cell(batch_size=size, global_batch_size=2 * size) for size in range(1, 13)]
@@ -194,52 +194,6 @@ def test_a_run_that_goes_on_keeps_the_numbers_of_its_latest_trials() -> None:
     counts = StepCounts(records)  # type: ignore[arg-type]
     assert agreed(counts, *both(0.011, 0.011)) == [5, 7]
     assert agreed(counts, live(THREE, 0.03)) == [5], "windows as long as those of the earlier trials"
-
-
-def after_turns(of: Cell, untimed: Sequence[int], side: str | None = None) -> LiveTrial:
-    """A trial that had a window for each number of steps before it."""
-    done = live(of, 0.01, side)
-    done.taken.windows = [
-        WindowTimes(
-            round=number,
-            steps=4,
-            seconds=0.1,
-            cpu_seconds=0,
-            waiting_seconds=0,
-            waiting_cpu_seconds=0,
-            untimed_steps=steps,
-        )
-        for number, steps in enumerate(untimed)
-    ]
-    return done
-
-
-def test_input_keeps_up_where_no_trial_of_the_cell_so_far_had_steps_that_waited_for_it_in_the_end() -> None:
-    counts = StepCounts()
-    assert not counts.keeps_up(live(ONE, 0.01)), "nothing is known before the first"
-    counts.learn([after_turns(ONE, [8, 0, 0]), after_turns(TWO, [0, 8, 8])])
-    assert [counts.keeps_up(live(of, 0.01)) for of in (ONE, TWO, THREE)] == [True, False, False]
-    counts.learn([after_turns(ONE, [0, 0], "a"), after_turns(ONE, [0, 9], "b"), after_turns(TWO, [0, 0])])
-    assert [counts.keeps_up(live(of, 0.01)) for of in (ONE, TWO)] == [False, False], "once is enough, of either side"
-
-
-def test_pilots_are_told_whose_input_has_kept_up_in_earlier_blocks(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, [ONE, TWO], only(TWO, Play(untimed=8)), sweep={"trials": 3})
-    bench.start()
-    first, later = bench.zygote.keeping_up[:2], bench.zygote.keeping_up[2:]
-    assert sorted(first) == sorted((of.cell_id, False) for of in (ONE, TWO))
-    assert sorted(later) == sorted([(ONE.cell_id, True), (TWO.cell_id, False)] * 2)
-
-
-def test_a_run_that_goes_on_knows_whose_input_keeps_up() -> None:
-    def earlier(of: Cell, untimed: int, status: str = "ok") -> TrialRecord:
-        windows = trial().windows
-        assert windows is not None
-        taken = windows.model_copy(update={"untimed_steps": untimed})
-        return trial(cell=of, cell_id=of.cell_id).model_copy(update={"windows": taken, "status": status})
-
-    counts = StepCounts([earlier(ONE, 0), earlier(TWO, 8), earlier(THREE, 0, "interrupted")])
-    assert [counts.keeps_up(live(of, 0.01)) for of in (ONE, TWO, THREE)] == [True, False, False]
 
 
 def test_a_slow_cell_that_ran_first_and_alone_does_not_make_the_windows_of_later_ones_long() -> None:
