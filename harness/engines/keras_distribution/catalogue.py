@@ -6,7 +6,7 @@ from harness.engines._on_jax.catalogue import on_jax
 from harness.engines.keras_distribution.loops import loops
 from harness.spec.catalogue import VIRTUAL_CPU, Catalogue, StrategyTraits
 from harness.spec.work import TRAINING
-from harness.trial.same_work.catalogue import AXES_OF_TRAININGS, LEVERS, NONE
+from harness.trial.same_work.catalogue import AXES_OF_TRAININGS, LEVERS_OF_TRAININGS, NONE
 
 OF_NO_USE = frozenset({"prefetch"})
 """`fit` puts batches on the devices within the step, so that nothing of them is done ahead of it."""
@@ -42,4 +42,4 @@ def load_catalogue() -> Catalogue:
     )
     ways = {name: loop.summary for name, loop in loops().items()}
     found = on_jax("host platform devices of JAX; they share its cores", strategies, ways)
-    return replace(found, taken={TRAINING: TAKEN}, levers=LEVERS - OF_NO_USE)
+    return replace(found, taken={TRAINING: TAKEN}, levers=LEVERS_OF_TRAININGS - OF_NO_USE)

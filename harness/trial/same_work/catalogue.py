@@ -37,7 +37,7 @@ REFUSED = {
 """Settings of a run that these engines do not take, with the reason."""
 GPU = "gpu"
 NONE = "none"
-LEVERS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers", "model"})
+LEVERS_OF_TRAININGS = frozenset({"prefetch", "batch_size", "optimizer", "replicas", "workers", "model"})
 """Keys by which `explain` advises; those of packing are an engine's own."""
 TAKEN_APART = tuple(name for name in INSTRUMENTS if name not in (IN_ONE_CALL, NO_PULL, NO_PUSH))
 """Instruments of steps that all replicas make together, a call each."""
@@ -94,8 +94,8 @@ def catalogue_of(
     refuses: Mapping[str, str] = MappingProxyType({}),
 ) -> Catalogue:
     """The catalogue of an engine: its processor as a device and the `cards` beside it, its strategies, the summaries of
-    its ops and loops, the instruments of each loop, keys by which `explain` advises beside LEVERS, and settings that it
-    `refuses` beside REFUSED."""
+    its ops and loops, the instruments of each loop, keys by which `explain` advises beside LEVERS_OF_TRAININGS, and
+    settings that it `refuses` beside REFUSED."""
     processor = DeviceTraits(VIRTUAL_CPU, device, on_processors=True, virtual=True, cores=usable_cores())
     return Catalogue(
         devices={traits.name: traits for traits in (processor, *cards)},
@@ -107,7 +107,7 @@ def catalogue_of(
         optimizers={name: optimizer.summary for name, optimizer in OPTIMIZERS.items()},
         loops=loops,
         instruments=instruments,
-        levers=LEVERS.union(levers),
+        levers=LEVERS_OF_TRAININGS.union(levers),
         closed=frozenset({"model", "data", "cross_device_op"}),
         taken={TRAINING: AXES_OF_TRAININGS, COLLECTIVE: AXES_OF_COLLECTIVES},
         refuses={**REFUSED, **refuses},
