@@ -58,6 +58,8 @@ ADDED, UNCUT = "shares are added up on one device", "one device holds whole vari
 COLLECTIVES, PIPELINES = ("collective",), ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
 """An input pipeline by itself, and the model that it is held against."""
+NO_MODEL = "none"
+"""As the model of an input pipeline of the user's own data: they are measured by themselves, as they are."""
 INPUT, PROGRAM = ("executed.input",), ("executed.fingerprint", "executed.operations")
 OWN = ("package.module:function", registry.OWN_PATTERN)
 TFDS = r"tfds:\w+(/[\w.-]+)?(:\d+\.\d+\.\d+)?"
@@ -198,7 +200,8 @@ class Axes(BaseModel):
     model: Annotated[str, Axis(
         works=FEEDING,
         help="{names}, some with sizes, such as transformer(layers=4,width=128); keras:NAME of keras.applications, or "
-        "your own as package.module:function, with parameters, too", asked=("mnist_cnn",), choices="models",
+        "your own as package.module:function, with parameters, too; with --work pipeline none for data of your own",
+        asked=("mnist_cnn",), choices="models",
         own=OWN_MODEL, spelling=Spelling(calls.split_values, ",".join), depth=0, apart="another model is other work",
         later=False, in_program=True, label=unlabelled, always=True, tried=("mlp", "mnist_cnn"), shown_by=PROGRAM,
     )]

@@ -1,6 +1,6 @@
 """Which values of a cell's axes make sense together, by the traits of what they name; what does not is left out."""
 
-from harness.spec.axes import TABLE, is_own_code
+from harness.spec.axes import NO_MODEL, TABLE, is_own_code
 from harness.spec.catalogue import Catalogue
 from harness.spec.cell import TrainingCell
 from harness.spec.inputs import LeftOut
@@ -74,6 +74,9 @@ def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
 def misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
     """Why the model cannot be trained on the data, or None where it can, or where only the model itself knows."""
     combination = f"{model} on {data}"
+    if model == NO_MODEL:
+        told = "what is read of them is what a model takes: name one with --model"
+        return None if is_own_code(data) else LeftOut(combination, told)
     if is_own_code(data) and not is_own_code(model):
         return LeftOut(combination, OWN_DATA_ALONE)
     takes = catalogue.model_traits(model).takes

@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from harness.errors import UsageError
-from harness.spec.axes import OUTER_FIRST, TABLE
+from harness.spec.axes import NO_MODEL, OUTER_FIRST, TABLE, is_own_code
 from harness.spec.bases import under_one_loop
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import TrainingCell
@@ -175,7 +176,7 @@ def _nobody_to_send_to(at: CollectiveCell) -> LeftOut | None:
 
 def _pipelines(sweep: Sweep, catalogue: Catalogue, _taken: bool) -> Matrix:
     """The cells of input pipelines, and what each of their models takes: that is measured for its sake."""
-    _known_names(sweep, catalogue)
+    _known_names(sweep, catalogue, but={"model": NO_MODEL})
     if not any(map(catalogue.has_pipeline, catalogue.data)):
         raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
     cells, left_out = _sorted_out(sweep, catalogue, _inputs(_with_texts(sweep, catalogue), catalogue))
@@ -185,7 +186,9 @@ def _pipelines(sweep: Sweep, catalogue: Catalogue, _taken: bool) -> Matrix:
 
 def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftOut]:
     for point in _product(PipelineCell.model_fields, sweep, catalogue):
-        model, data = point["model"], point["data"]
+        if is_own_code(data := point["data"]) and "model" not in sweep.model_fields_set:
+            point["model"] = NO_MODEL
+        model = point["model"]
         if (unlike := misfit(catalogue, model, data)) is not None:
             yield unlike
         elif not catalogue.has_pipeline(data):
@@ -210,13 +213,14 @@ def _with_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     return sweep.model_copy(update=asked)
 
 
-def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
-    """UsageError for a name that no registry has."""
+def _known_names(sweep: Sweep, catalogue: Catalogue, but: Mapping[str, str] = MappingProxyType({})) -> None:
+    """UsageError for a name that no registry has, `but` for one of a key."""
     for key, axis in TABLE.items():
         if axis.choices is not None:
             names = list(getattr(catalogue, axis.choices))
             own = own_of(key, [catalogue])
-            must_be_known(key, sweep.asked(key), names, *own, sweep.asked("engine"), catalogue.beside(key))
+            asked = [name for name in sweep.asked(key) if name != but.get(key)]
+            must_be_known(key, asked, names, *own, sweep.asked("engine"), catalogue.beside(key))
 
 
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:
@@ -231,7 +235,7 @@ def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> 
             takers = axis.takers if "strategy" in point else None  # a pipeline by itself has none
             if takers is not None and takers.dropped and not takers.are(catalogue.strategies[point["strategy"]]):
                 point.pop(key)
-        if "model" in point and "data" not in sweep.model_fields_set:
+        if point.get("model", NO_MODEL) != NO_MODEL and "data" not in sweep.model_fields_set:
             point["data"] = catalogue.model_traits(point["model"]).data or point["data"]
         yield point
 
@@ -272,7 +276,7 @@ def _own_steps(sweep: Sweep) -> Iterator[OwnStepCell]:
 
 def _counted(catalogue: Catalogue, point: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a cell that say what its work is counted in."""
-    tokens = catalogue.model_traits(point["model"]).tokens
+    tokens = 0 if point["model"] == NO_MODEL else catalogue.model_traits(point["model"]).tokens
     return {"tokens": tokens, "quantity": checked_quantity(point["quantity"], point["model"], tokens)}
 
 

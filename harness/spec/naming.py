@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.spec.axes import TABLE, Axes
+from harness.spec.axes import NO_MODEL, TABLE, Axes
 from harness.spec.entry import Word, unlabelled
 
 TOLD = tuple(key for key, axis in TABLE.items() if axis.told)
@@ -31,7 +31,8 @@ follows it."""
 
 def head(cell: Any) -> str:
     """`mlp on digits, virtual-cpu`: what names of rankings and series begin with."""
-    return f"{cell.model} on {cell.data}, {cell.device}"
+    on = "" if cell.model == NO_MODEL else f"{cell.model} on "
+    return f"{on}{cell.data}, {cell.device}"
 
 
 def sayings(cell: BaseModel, without: Collection[str] = (), in_words: bool = False) -> list[str]:

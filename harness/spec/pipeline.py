@@ -1,7 +1,8 @@
 """An input pipeline by itself, as a kind of work, and the appetite of the model that it feeds, which is held beside it.
 
 A pipeline yields what a model takes, so its cell names the model. The appetite is the rate of that model's own training
-step on batches that lie on its device already: by it a pipeline is the limit or is not.
+step on batches that lie on its device already: by it a pipeline is the limit or is not. One of the user's own data may
+feed none (`NO_MODEL`), and is then held beside nothing.
 """
 
 from abc import abstractmethod
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, create_model
 
-from harness.spec.axes import FEEDING, NO_STRATEGY, OUTER_FIRST, PIPELINES, TABLE, Axes, is_own_code
+from harness.spec.axes import FEEDING, NO_MODEL, NO_STRATEGY, OUTER_FIRST, PIPELINES, TABLE, Axes, is_own_code
 from harness.spec.cell import TrainingCell, without_defaults
 from harness.spec.entry import Asked, InputStage
 from harness.spec.grouping import COMPETING
@@ -199,13 +200,15 @@ class PipelineCell(_OfModel, _Input):
         return Axes.model_construct(**{key: self.get(key) for key in type(self).model_fields if key in TABLE})
 
     @property
-    def base(self) -> AppetiteCell:
-        """The model that it feeds: what that takes."""
-        return self.appetite
+    def base(self) -> Cell:
+        """The model that it feeds: what that takes; itself where it feeds none."""
+        return self.appetite or self
 
     @property
-    def appetite(self) -> AppetiteCell:
-        """The model that it feeds."""
+    def appetite(self) -> AppetiteCell | None:
+        """The model that it feeds, if any."""
+        if self.model == NO_MODEL:
+            return None
         return AppetiteCell(**{key: self.get(key) for key in AppetiteCell.model_fields if key != TAG})
 
     @property
@@ -215,4 +218,4 @@ class PipelineCell(_OfModel, _Input):
 
 def appetites_of(cells: Iterable[PipelineCell]) -> tuple[AppetiteCell, ...]:
     """Of each model, batch and number of threads once."""
-    return tuple(dict.fromkeys(cell.appetite for cell in cells))
+    return tuple(dict.fromkeys(taker for cell in cells if (taker := cell.appetite) is not None))

@@ -4,7 +4,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.spec import calls
-from harness.spec.axes import is_own_code
+from harness.spec.axes import NO_MODEL, is_own_code
 from harness.spec.catalogue import Catalogue
 
 SPELT = ("model", "optimizer", "data")
@@ -13,6 +13,8 @@ SPELT = ("model", "optimizer", "data")
 
 def spelt(key: str, text: str, catalogue: Catalogue) -> str:
     """The one spelling of a value of SPELT; UsageError where the name takes no such parameters."""
+    if (key, text) == ("model", NO_MODEL):
+        return text
     if key == "data":
         return calls.own_text(key, text) if is_own_code(text) else text
     return catalogue.model_text(text) if key == "model" else catalogue.optimizer_text(text)

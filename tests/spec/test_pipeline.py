@@ -13,6 +13,7 @@ from harness.spec.cell import trained
 from harness.spec.engines import matrix_of
 from harness.spec.inputs import OF_STAGES
 from harness.spec.pipeline import CUTS, AppetiteCell, Cut, PipelineCell
+from harness.spec.recipe import keys_of
 from harness.spec.work import cell_from
 from harness.trial.engines import catalogue_of
 
@@ -39,6 +40,30 @@ def test_a_sweep_of_pipelines_is_every_combination_and_what_each_model_takes_at_
     assert {(cell.model, cell.batch_size) for cell in taken} == {(m, b) for m in ("mlp", "mnist_cnn") for b in (8, 16)}
     assert matrix.added_base == {cell.cell_id for cell in taken}
     assert len({cell.full_name for cell in matrix.cells}) == len({cell.cell_id for cell in matrix.cells}) == 20
+
+
+@pytest.mark.parametrize("asked", [{}, {"model": ["none"]}])
+def test_data_of_ones_own_need_no_model_and_are_then_held_beside_nothing(asked: dict[str, Any]) -> None:
+    matrix = planned(data=["mine:examples"], cache=["none", "memory"], cut=["source"], **asked)
+    assert {(cell.get("model"), cell.data_set) for cell in matrix.cells} == {("none", "mine:examples")}
+    assert (len(matrix.cells), matrix.added_base) == (3, frozenset())
+    assert all(cell.base == cell and not cell.is_base for cell in matrix.cells)
+    whole = next(cell for cell in matrix.cells if cell.competes and cell.get("cache") == "none")
+    assert whole.full_name == "mine:examples, virtual-cpu: input b64 cache none"
+    assert cell_from(whole.model_dump(mode="json")) == whole
+
+
+def test_beside_them_registered_data_feed_the_usual_model() -> None:
+    inputs = inputs_of(matrix := planned(data=["digits", "mine:examples"]))
+    assert {(cell.model, cell.data) for cell in inputs} == {("mnist_cnn", "digits"), ("none", "mine:examples")}
+    assert [cell.data_set for cell in matrix.cells if isinstance(cell, AppetiteCell)] == ["digits"]
+
+
+def test_what_repeats_a_cell_that_feeds_no_model_asks_for_the_same_cell() -> None:
+    asked = sweep_from({"work": "pipeline", "data": ["mine:examples"]})
+    [cell] = planned(data=["mine:examples"]).cells
+    keys = {key: value for key, _, value in keys_of(cell, asked)}
+    assert planned(**{**keys, "work": "pipeline"}).cells == (cell,)
 
 
 def test_a_pipeline_takes_turns_with_what_its_model_takes() -> None:
@@ -125,7 +150,9 @@ def test_a_side_whose_pipeline_is_cut_is_what_is_cut_off_and_not_the_whole() -> 
         ({"check": "mine:moves"}, "check: belongs to a training"),
         ({"data": ["synthetic"]}, "data: 'synthetic' stays on the device, without a pipeline: give other data"),
         ({"data": ["text"]}, "mnist_cnn on text: it takes images"),
-        ({"data": ["mine:examples"]}, "data of your own go with a model of your own"),
+        ({"data": ["mine:examples"], "model": ["mlp"]}, "data of your own go with a model of your own"),
+        ({"model": ["none"]}, r"none on digits: what is read of them is what a model takes: name one with --model"),
+        ({"work": "training", "model": ["none"]}, "model: 'none' is not one of"),
         ({"cut": ["batch"]}, "cut: given 'batch', expected 'source', 'decode', 'cache' or 'shuffle'"),
         ({"cache": ["disk"]}, "cache: given 'disk', expected"),
         ({"work": "training", "cut": ["source"]}, "cut: belongs to pipelines: give work, too"),

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source
 from harness.engines.tensorflow.data.text import check_tokens
 from harness.engines.tensorflow.data.tfds import KINDS, PREFIX, kind_by_code
 from harness.engines.tensorflow.own_training import has_its_own
-from harness.engines.tensorflow.structures import OpenShapes, Shapes, has_targets, only
+from harness.engines.tensorflow.structures import ALONE, OpenShapes, Shapes, called, has_targets, only
 from harness.engines.tensorflow.workloads import (
     Vocabulary,
     Workload,
@@ -96,6 +96,17 @@ def _of_numbers(workload: Workload) -> Callable[[tuple[int, ...], int], Any]:
         return model
 
     return build
+
+
+def as_given(source: Source, info: DataInfo) -> Shapes:
+    """The shapes of inputs that are read for no model. UsageError where the data leave a size open."""
+    for place, shape in (info.shape if isinstance(info.shape, Mapping) else {ALONE: info.shape}).items():
+        if None in shape:
+            raise UsageError(
+                f"data: '{source.name}' gives {called('inputs', place)} of shape {shape}, expected a size that is "
+                "known: name the model that they are made as large for, --model package.module:function"
+            )
+    return cast(Shapes, info.shape)
 
 
 def taken_by(model: Any, workload: Workload, source: Source, info: DataInfo) -> tuple[Shapes, int, Vocabulary | None]:

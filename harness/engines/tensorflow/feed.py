@@ -24,13 +24,14 @@ from harness.engines.tensorflow.data.pipeline import (
     read_from,
 )
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.engines.tensorflow.data_for_model import taken_by, workload_for
+from harness.engines.tensorflow.data_for_model import as_given, taken_by, workload_for
 from harness.engines.tensorflow.devices import Devices, device_kinds
 from harness.engines.tensorflow.sharded import source_of
 from harness.engines.tensorflow.structures import Shapes, parts_of
 from harness.engines.tensorflow.workloads import Vocabulary
 from harness.errors import Unprovable, Unsupported
 from harness.protocol.messages import Request
+from harness.spec.axes import NO_MODEL
 from harness.spec.pipeline import PipelineCell
 from harness.spec.work import Cell
 from harness.trial.array_cache import cached_arrays
@@ -248,6 +249,9 @@ def feed_of(request: Request) -> Feed:
     cell = pipeline_of(request.cell)
     devices = device_kinds()[cell.device].set_up(request)
     source = source_of(cell, Path(request.data_dir))
+    if cell.model == NO_MODEL:
+        info = source.info(Path(request.data_dir))
+        return Feed(request, cell, devices, source, info, as_given(source, info), 0, None)
     workload, info = workload_for(cell.model, source, Path(request.data_dir))
     model = workload.build(workload.input_shape or (), info.outputs)
     if workload.input_shape is None:

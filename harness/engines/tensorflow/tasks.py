@@ -12,7 +12,13 @@ from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.pipeline import gate_batches
 from harness.engines.tensorflow.data.store import TELL
 from harness.engines.tensorflow.data.tfds import TfdsSource
-from harness.engines.tensorflow.data_for_model import must_have_targets, must_have_weights, refuse_several, taken_by
+from harness.engines.tensorflow.data_for_model import (
+    as_given,
+    must_have_targets,
+    must_have_weights,
+    refuse_several,
+    taken_by,
+)
 from harness.engines.tensorflow.devices import device_kinds
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.limits import run_limits
@@ -29,9 +35,10 @@ from harness.errors import HarnessError, Unsupported, UsageError
 from harness.protocol.channel import Channel
 from harness.protocol.engine import Task
 from harness.protocol.messages import Outcome, Report, Request
+from harness.spec.axes import NO_MODEL
 from harness.spec.collective import COLLECTIVE
 from harness.spec.pipeline import APPETITE, PIPELINE
-from harness.spec.work import OWN_STEP, TRAINING
+from harness.spec.work import OWN_STEP, TRAINING, Cell
 from harness.trial.collectives import CollectiveTrial, collective_of
 
 
@@ -84,6 +91,25 @@ def _load_training(request: Request, builds: Callable[[], None]) -> None:
     _load_model(request, builds)
 
 
+def _load_pipeline(request: Request, builds: Callable[[], None]) -> None:
+    """Load the model that it feeds, and try data where these are the user's own; or data that feed none."""
+    if request.cell.subject != NO_MODEL:
+        _load_model(request, builds)
+        return
+    source, data_dir = load_source(request.cell.data_set or ""), Path(request.data_dir)
+    builds()
+    size = _size_for(source, request.cell)
+    gate_batches(source, data_dir, as_given(source, source.info(data_dir)), 0, size, 1)
+
+
+def _size_for(source: Source, cell: Cell) -> int:
+    """How many examples are read to see whether there are any: a batch where they come in those, else one."""
+    if not isinstance(source, OwnBatches):
+        return 1
+    source.are_for(cell)
+    return source.size
+
+
 def _load_model(request: Request, builds: Callable[[], None]) -> None:
     workload = load_workload(request.cell.subject)
     if workload.input_shape is None:
@@ -107,10 +133,7 @@ def _try_data(request: Request, workload: Workload, source: Source) -> None:
         with contextlib.suppress(Unsupported):  # its trials say so
             refuse_several(model, *shapes_of(model), source)
         return
-    size = 1
-    if isinstance(source, OwnBatches):
-        source.are_for(request.cell)
-        size = source.size
+    size = _size_for(source, request.cell)
     inputs, classes, _ = taken_by(model, workload, source, source.info(data_dir))
     [(x, target)] = gate_batches(source, data_dir, inputs, classes, size, 1)
     must_have_targets(model, unweighted(target), source)
@@ -140,7 +163,7 @@ LOADED: dict[str, Callable[[Request, Callable[[], None]], object]] = {
     TRAINING: _load_training,
     OWN_STEP: lambda request, _: build_step(request.cell.subject),
     COLLECTIVE: lambda request, _: build_op(collective_of(request.cell)),
-    PIPELINE: _load_model,
+    PIPELINE: _load_pipeline,
     APPETITE: _load_model,
 }
 """Loads what may be the user's own, by the cell's tag, and calls what it is given before it builds a model; a

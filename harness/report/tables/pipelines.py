@@ -71,7 +71,7 @@ def pipeline_row(
         "cell_id": one.cell_id,
         "cell": (of or one).label,
         "up_to": cell.cut or None,
-        "feeds": name_of(cell.appetite) if of is None else None,
+        "feeds": name_of(cell.appetite) if of is None and cell.appetite is not None else None,
         "status": one.trials.status,
         "unit": cell.work.quantity.unit,
         **interval_row("input_per_s", None if measured is None else measured.throughput),

@@ -82,9 +82,11 @@ def ranking_table(
 
 
 def _compared(work: WorkloadSummary) -> tuple[Field, ...]:
-    """What is told of a ranked cell beside its base case; of an input pipeline, beside the model that it feeds."""
+    """What is told of a ranked cell beside its base case; of an input pipeline, beside a model that it feeds."""
     if not of_pipelines(work):
         return ((over_base(work), True, _speed_ups(work)),)
+    if all(one.trials.cell.base == one.trials.cell for one in work.ranking):
+        return ()
     fed = by_cell(fed_models(work))
 
     def told(words: Callable[[FedModel, FedBy], str]) -> Callable[[CellSummary], str]:

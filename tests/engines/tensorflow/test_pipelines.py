@@ -57,6 +57,8 @@ RIGHT = {  # and the two of each key in `tests/run/test_axes_take_hold.py`, wher
     ),
     "own, uncounted": own("uncounted"),
     "own batches": own("batches"),
+    "own, for no model": own("right", model="none"),
+    "own batches, for no model": own("batches", model="none"),
     "own, served by two": own("uncounted", cache="none", deterministic=False, data_service=2),
 }
 UNPROVED = {
