@@ -10,6 +10,8 @@ from harness.spec.taken import strategies_that
 from harness.spec.work import DistributedCell
 
 SENDS_NOTHING = "one process sends nothing over a network"
+OWN_EXAMPLES = "own"
+"""The kind of a data set's examples (`Catalogue.data_gives`) that are fitted to no model."""
 OWN_DATA_ALONE = "data of your own go with a model of your own: --model package.module:function"
 
 
@@ -71,12 +73,17 @@ def _takers(catalogue: Catalogue, op: str) -> tuple[str, ...] | None:
     return known.strategies if known is not None else strategies_that(catalogue, lambda traits: traits.takes_own_op)
 
 
+def reaches_unchanged(catalogue: Catalogue, data: str) -> bool:
+    """Whether examples reach a model as they are: the user's own, and files of several inputs or targets."""
+    return is_own_code(data) or catalogue.data_gives(data) == OWN_EXAMPLES
+
+
 def misfit(catalogue: Catalogue, model: str, data: str) -> LeftOut | None:
     """Why the model cannot be trained on the data, or None where it can, or where only the model itself knows."""
     combination = f"{model} on {data}"
     if model == NO_MODEL:
         told = "what is read of them is what a model takes: name one with --model"
-        return None if is_own_code(data) else LeftOut(combination, told)
+        return None if reaches_unchanged(catalogue, data) else LeftOut(combination, told)
     if is_own_code(data) and not is_own_code(model):
         return LeftOut(combination, OWN_DATA_ALONE)
     takes = catalogue.model_traits(model).takes

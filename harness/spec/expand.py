@@ -7,12 +7,20 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from harness.errors import UsageError
-from harness.spec.axes import NO_MODEL, OUTER_FIRST, TABLE, is_own_code
+from harness.spec.axes import NO_MODEL, OUTER_FIRST, TABLE
 from harness.spec.bases import under_one_loop
 from harness.spec.catalogue import Catalogue, StrategyTraits
 from harness.spec.cell import TrainingCell
 from harness.spec.collective import COLLECTIVE, ELEMENT_BYTES, GRADIENTS, CollectiveCell, in_whole_shares
-from harness.spec.combination import SENDS_NOTHING, meshes_of, misfit, nonsense, packings_of, undivided
+from harness.spec.combination import (
+    SENDS_NOTHING,
+    meshes_of,
+    misfit,
+    nonsense,
+    packings_of,
+    reaches_unchanged,
+    undivided,
+)
 from harness.spec.exclusions import excluded_by, exclusions
 from harness.spec.grouping import idle_in
 from harness.spec.inputs import LeftOut, NothingLeft, on_device, unfed
@@ -148,7 +156,13 @@ def _buffers(sweep: Sweep, catalogue: Catalogue, beside_others: bool) -> Iterato
         if models and beside_others and not catalogue.sends_gradients:  # alone it is refused for them
             yield LeftOut("gradients of models", "TensorFlow alone sends them")
             models = {}
-        buffers += [(model, catalogue.gradient_bytes(model, sweep.timeout)) for model in models]
+        of_models = {model: catalogue.gradient_bytes(model, sweep.timeout) for model in models}
+        yield from (
+            LeftOut(f"gradients of {model}", "it has no weight that is trained, so there are none to send")
+            for model, size in of_models.items()
+            if not size
+        )
+        buffers += [(model, size) for model, size in of_models.items() if size]
         for packing, collective, (model, size) in itertools.product(packings, sweep.asked("collective"), buffers):
             if model and collective != "all_reduce":
                 yield LeftOut(f"{collective} of gradients", "gradients are added up: ask for all_reduce")
@@ -186,7 +200,8 @@ def _pipelines(sweep: Sweep, catalogue: Catalogue, _taken: bool) -> Matrix:
 
 def _inputs(sweep: Sweep, catalogue: Catalogue) -> Iterator[PipelineCell | LeftOut]:
     for point in _product(PipelineCell.model_fields, sweep, catalogue):
-        if is_own_code(data := point["data"]) and "model" not in sweep.model_fields_set:
+        data = point["data"]
+        if "model" not in sweep.model_fields_set and reaches_unchanged(catalogue, data):
             point["model"] = NO_MODEL
         model = point["model"]
         if (unlike := misfit(catalogue, model, data)) is not None:

@@ -70,6 +70,47 @@ def test_the_answer_says_at_which_rate_input_is_the_limit(summary: RunSummary) -
     assert brief_lines(summary)[:2] == (beside, others)
 
 
+def page_of(made: Run) -> str:
+    return render(made.manifest, made.trials, summarise(made.manifest, made.trials))
+
+
+ALONE = FAST.model_copy(update={"model": "none", "data": "mine:examples"})
+FILES = {ALONE.model_copy(update={"prefetch": count}): 2000.0 - count for count in range(12)}
+"""Inputs of data of one's own that feed no model."""
+
+
+def test_inputs_that_feed_no_model_are_ranked_and_told_beside_nothing(tmp_path: Path) -> None:
+    made = run_at(dict(list(FILES.items())[:2]), tmp_path)
+    found = summarise(made.manifest, made.trials)
+    [work] = found.workloads
+    assert fed_models(work) == ()
+    assert work.workload.label == "input of mine:examples, virtual-cpu"
+    assert brief_lines(found)[0].startswith("Fastest: input b64 prefetch 0, ")
+    columns = {head.name for head in ranking_table(work, found.noise).columns}
+    assert not {"model takes", "input is the limit", "processors to feed it"} & columns
+    assert {row["feeds"] for row in pipeline_rows(made)} == {None}
+    page = page_of(made)
+    assert "none on" not in page
+    assert page.count("<svg") < page_of(run_at(FILES, tmp_path / "many")).count("<svg"), "of few the figure stands once"
+
+
+def test_of_many_inputs_that_feed_no_model_the_figure_is_of_the_fastest_and_names_no_strategy(tmp_path: Path) -> None:
+    page = page_of(run_at(FILES, tmp_path))
+    assert "best of each strategy" not in page
+    assert "The fastest" in page
+
+
+def test_beside_inputs_of_models_each_answer_is_told_in_its_own_words(tmp_path: Path) -> None:
+    made = run_at({FAST.appetite: 1000, FAST: 2300, ALONE: 500}, tmp_path)
+    fed, *_ = brief_lines(summarise(made.manifest, made.trials))
+    takes = r"mnist_cnn, digits: mnist_cnn at batch 64 takes .* input is the limit at 2\."
+    assert re.match(takes, fed)
+    made = run_at({ALONE: 500, FAST.model_copy(update={"model": "none", "data": "mine:others"}): 700}, tmp_path / "own")
+    lines = brief_lines(summarise(made.manifest, made.trials))
+    assert [line.partition(":")[0] for line in lines[:2]] == ["mine", "mine"]
+    assert all(": The only cell that was measured: input b64, " in line for line in lines[:2])
+
+
 def test_files_that_only_the_cache_was_filled_from_are_told_to_make_no_difference(tmp_path: Path) -> None:
     def lines_at(cache: str, *stages: str) -> list[str]:
         one, many = (FAST.model_copy(update={"cache": cache, "shards": count}) for count in (1, 8))

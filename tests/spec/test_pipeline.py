@@ -1,5 +1,7 @@
 """Input pipelines as a kind of work: what a spec comes to, what cells are called, and what is refused in one line."""
 
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +53,17 @@ def test_data_of_ones_own_need_no_model_and_are_then_held_beside_nothing(asked: 
     whole = next(cell for cell in matrix.cells if cell.competes and cell.get("cache") == "none")
     assert whole.full_name == "mine:examples, virtual-cpu: input b64 cache none"
     assert cell_from(whole.model_dump(mode="json")) == whole
+
+
+def test_files_of_several_inputs_need_no_model_either_and_other_files_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"tfrecord:mine": "own", "tfrecord:pictures": "images"}
+    names = replace(catalogue_of("tensorflow"), data_gives=lambda data: kinds.get(data, "images"))
+    monkeypatch.setattr(sys.modules[__name__], "catalogue_of", lambda _: names)
+    found = inputs_of(planned(data=["tfrecord:mine", "tfrecord:pictures"]))
+    assert {(cell.model, cell.data) for cell in found} == {
+        ("none", "tfrecord:mine"),
+        ("mnist_cnn", "tfrecord:pictures"),
+    }
 
 
 def test_beside_them_registered_data_feed_the_usual_model() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.engines.tensorflow.data import DataInfo, Source, data_gives, load_source
+from harness.engines.tensorflow.data.own import OwnSource
 from harness.engines.tensorflow.data.text import check_tokens
 from harness.engines.tensorflow.data.tfds import KINDS, PREFIX, kind_by_code
 from harness.engines.tensorflow.own_training import has_its_own
@@ -99,7 +100,13 @@ def _of_numbers(workload: Workload) -> Callable[[tuple[int, ...], int], Any]:
 
 
 def as_given(source: Source, info: DataInfo) -> Shapes:
-    """The shapes of inputs that are read for no model. UsageError where the data leave a size open."""
+    """The shapes of inputs that are read for no model. UsageError where the data leave a size open, or are no examples
+    one by one, which a model's shape would tell."""
+    if isinstance(source, OwnSource) and source.in_batches:
+        raise UsageError(
+            f"data: '{source.name}' ends in batch(), expected examples one by one: batch() is the harness's; where "
+            "each batch is one example, put a map() behind it"
+        )
     for place, shape in (info.shape if isinstance(info.shape, Mapping) else {ALONE: info.shape}).items():
         if None in shape:
             raise UsageError(

@@ -27,7 +27,7 @@ from harness.report.words.engines import engine_name
 from harness.report.words.over import base_case
 from harness.report.words.scaling import found_efficient, found_fastest, over_the_better_base, whole_machine_words
 from harness.report.words.text import shortened
-from harness.spec.axes import ENGINE, TABLE
+from harness.spec.axes import ENGINE, SYNTHETIC, TABLE
 from harness.spec.bases import base_among
 from harness.spec.cell import TrainingCell
 from harness.spec.grouping import SIZE, THREADS, apart, family, lies_in_family_on_curve, own_curve
@@ -108,7 +108,7 @@ def published_anchors() -> tuple[Published, ...]:
     kept: dict[str, Published] = {}
     for series in published():
         before = kept.get(series.model)
-        if series.data == "synthetic" and (before is None or series.batch_size > before.batch_size):
+        if series.data == SYNTHETIC and (before is None or series.batch_size > before.batch_size):
             kept[series.model] = series
     return tuple(kept.values())
 

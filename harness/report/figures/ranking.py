@@ -52,7 +52,8 @@ def _best_figure(summary: WorkloadSummary, name: str) -> Picture | None:
     told = "A filled dot may be as fast, a hollow one is slower. " if summary.judged else ""
     caption = f"{told}Limits on the right hold for all together." if _limited(chosen) else ""
     every = "Every ranked cell" if summary.unranked else "Every cell"
-    best = as_known(summary, "The best of each strategy and the next fastest")
+    of_strategies = any(cell.trials.cell.get("strategy") for cell in chosen)
+    best = as_known(summary, "The best of each strategy and the next fastest" if of_strategies else "The fastest")
     title = best if len(chosen) < len(summary.ranking) else every
     return picture(_plot(chosen), name, title, _describe(chosen), caption, _rows(chosen))
 

@@ -29,8 +29,10 @@ from harness.report.words.headline import (
 )
 from harness.report.words.over import whole_lacking
 from harness.report.words.own import own_lines
+from harness.report.words.pipelines import lines_of
 from harness.report.words.separation import ENOUGH, uncompared, uncompared_words
 from harness.report.words.text import NOT_JUDGED, described, ratio, shortened
+from harness.spec.axes import NO_MODEL
 from harness.visible import plural, printable
 
 COLUMNS = 80
@@ -95,7 +97,8 @@ def _several(summary: RunSummary, texts: tuple[AnswerText, ...]) -> Iterator[str
     """A line for each of as many answers as there is room for, and how many are left to the others."""
     keys, left, told = keys_apart(summary), _ROWS, 0
     for work, text in zip(summary.workloads, texts, strict=True):
-        name = shortened(", ".join(str(work.workload.get(key)) for key in keys) or text.workload, _LONGEST)
+        values = [str(value) for key in keys if (value := work.workload.get(key)) != NO_MODEL]
+        name = shortened(", ".join(values) or text.workload, _LONGEST)
         line = f"{name}: {_in_a_line(work, text)}"
         if told and rows(line) > left:
             break
@@ -109,6 +112,8 @@ def _in_a_line(work: WorkloadSummary, text: AnswerText) -> str:
     """The first line, and the headline where that names no cell."""
     if work.answer.best_id is None:
         return text.headline
+    if beside := next(lines_of(work), ""):
+        return beside
     return f"{_fastest(work)} {headline_words(work)}" if work.answer.verdict in _NAMELESS else _fastest(work)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
+from harness.engines.tensorflow.data.stages import all_stages_of
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.structures import (
     ALONE,
@@ -51,6 +52,8 @@ class OwnSource(Source):
         self._function = function
         self.name = path
         self.summary = (inspect.getdoc(function) or "a user's own examples").partition("\n")[0]
+        self.in_batches = False
+        """Whether the function ends in batches of its own, of which each is then an example."""
         self._made: tf.data.Dataset | None = None
         self._info: DataInfo | None = None
 
@@ -80,7 +83,9 @@ class OwnSource(Source):
 
     def _called(self) -> "tf.data.Dataset":
         """Examples, anew."""
-        return _with_dense_inputs(in_pairs(self._returned(fault_of_part)))
+        made = without_last_prefetch(self._returned(fault_of_part))
+        self.in_batches = all_stages_of(made)[0] in ("Batch", "ParallelBatch", "PaddedBatch")
+        return _with_dense_inputs(in_pairs(made))
 
     def _returned(self, fault_of_part: Callable[[Any, bool], str | None], *given: Any) -> "tf.data.Dataset":
         """What the function returns; UsageError where it raises, or returns what no step could be taken on.
@@ -137,10 +142,21 @@ def _in_parts(spec: Any) -> tuple[Any, ...]:
     return spec if isinstance(spec, tuple) else (spec,)
 
 
+def without_last_prefetch(made: "tf.data.Dataset") -> "tf.data.Dataset":
+    """`made` up to there: how many wait is for `prefetch` to say. By TensorFlow's choice more would with each turn of
+    another trial."""
+    while all_stages_of(made)[0] == "Prefetch":
+        [made] = made._inputs()
+    return made
+
+
 def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":
-    """(input, target, weight) as (input, targets with weights), inputs alone with no targets; pairs as they are."""
+    """(input, target, weight) as (input, targets with weights), inputs alone with no targets; pairs as they are, in a
+    plain tuple, which alone TensorFlow takes apart."""
     import tensorflow as tf
 
+    if isinstance(made.element_spec, tuple) and type(made.element_spec) is not tuple:
+        made = made.map(tf.autograph.experimental.do_not_convert(lambda named: tuple(named)))
     if len(_in_parts(made.element_spec)) == 1:
         none = InputsInATuple() if isinstance(made.element_spec, tuple) else ()
         return made.map(tf.autograph.experimental.do_not_convert(lambda x: (x, none)))

@@ -8,15 +8,19 @@ takes its batches as they are, from the first again after the last.
 
 import contextlib
 import functools
-import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.tensorflow.data.base import DataInfo
-from harness.engines.tensorflow.data.own import OwnSource, fault_of_type, in_pairs, of_one_shape, on_host
-from harness.engines.tensorflow.data.stages import all_stages_of
+from harness.engines.tensorflow.data.own import (
+    OwnSource,
+    fault_of_type,
+    in_pairs,
+    of_one_shape,
+    on_host,
+    without_last_prefetch,
+)
 from harness.engines.tensorflow.structures import Batch, arrays_in
 from harness.errors import Unsupported, UsageError
 from harness.spec.axes import TABLE
@@ -91,10 +95,7 @@ class OwnBatches(OwnSource):
         of_part = functools.partial(_fault_of_part, size)
         with tf.device("CPU:0") if tf.executing_eagerly() else contextlib.nullcontext():
             made: Any = self._returned(of_part, size, shard)
-        # How many wait is for `prefetch` to say. By TensorFlow's choice more would with each turn of another trial.
-        while all_stages_of(made)[0] == "Prefetch":
-            [made] = made._inputs()
-        batches: tf.data.Dataset = of_one_shape(in_pairs(made))
+        batches: tf.data.Dataset = of_one_shape(in_pairs(without_last_prefetch(made)))
         return batches
 
     def endless(self, size: int, shard: tuple[int, int]) -> "tf.data.Dataset":
@@ -114,12 +115,6 @@ class OwnBatches(OwnSource):
             )
         return found
 
-    def capacity_of(self, stages: Sequence[str]) -> int:
-        """The batches that `stages`, behind the function's and its own, may hold at most: what each keeps ready, or has
-        in parallel calls."""
-        sizes = [stage.partition("(")[2].rstrip(")").partition(",")[0] for stage in stages if _holds(stage)]
-        return sum(int(size) if size.isdigit() else len(os.sched_getaffinity(0)) for size in sizes)
-
     def must_not_be_asked(self, cell: Cell) -> None:
         """Unsupported where a cell asks of the harness what the function decides."""
         fields = type(cell).model_fields
@@ -129,10 +124,6 @@ class OwnBatches(OwnSource):
                 raise Unsupported(
                     f"{key}: '{self.name}' makes its batches itself: {instead}, and leave {key} {asked} out"
                 )
-
-
-def _holds(stage: str) -> bool:
-    return stage.startswith(("Prefetch", "Parallel"))
 
 
 def _fault_of_part(size: int, spec: Any, _: bool) -> str | None:

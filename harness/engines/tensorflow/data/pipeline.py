@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.cache import cached
 from harness.engines.tensorflow.data.images import check_input_shape, fit
-from harness.engines.tensorflow.data.own import first_as_given, of_one_shape, padded
+from harness.engines.tensorflow.data.own import OwnSource, first_as_given, of_one_shape, padded
 from harness.engines.tensorflow.data.own_batches import OwnBatches
 from harness.engines.tensorflow.data.service import HELD_BY_WORKER, through_service
+from harness.engines.tensorflow.data.stages import held_by
 from harness.engines.tensorflow.data.text import check_tokens, cut
 from harness.engines.tensorflow.structures import Batch, OpenShapes, Shapes, arrays_in, fits, only
 from harness.errors import HarnessError, UsageError
@@ -120,16 +121,24 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     if source.on_device:
         return 0
     if isinstance(source, OwnBatches):
-        return source.capacity_of(stages) + 2 * max(1, cell.device_prefetch)
+        return held_by(stages) + 2 * max(1, cell.device_prefetch)
     servers = cell.data_service
     kept = any(stage.startswith("Cache") for stage in stages)
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
     each = _block(input_shape) if "Unbatch" in stages else 1
     examples = calls * each if not servers else servers * (calls * each + HELD_BY_WORKER)
+    if isinstance(source, OwnSource) and not (kept or servers):  # what a cache holds waits for nobody
+        examples += held_by(stages[: _last_batch(stages)])
     waiting = cell.prefetch
     if cell.autoshard != "off":  # of its own files a worker makes global batches, each of which lasts it several steps
         waiting = (waiting + 1) * (cell.workers if cell.autoshard == "file" else 1) + 1
     return waiting + 2 * max(1, cell.device_prefetch) + math.ceil(examples / batch)
+
+
+def _last_batch(stages: Sequence[str]) -> int | None:
+    """Where examples become batches; None of a pipeline that is cut before."""
+    found = [number for number, stage in enumerate(stages) if stage.startswith("Batch(")]
+    return found[-1] if found else None
 
 
 def ahead_on_device(dataset: "tf.data.Dataset", device: str, batches: int) -> "tf.data.Dataset":

@@ -20,6 +20,9 @@ WHOLE = {
     "Skip": "skip(n) leaves out n of each worker's",
     "Shard": "shard(n, i) cuts each worker's",
     "Zip": "zip and enumerate count each worker's",
+    "TakeWhile": "take_while ends each worker's",
+    "Scan": "scan goes on from one of each worker's to the next",
+    "Unique": "unique compares each worker's",
 }
 """Stages that mean the whole source and would be done with the share that each worker reads, and how that is said."""
 HELD_BY_WORKER = 2

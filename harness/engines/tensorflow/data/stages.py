@@ -1,5 +1,7 @@
 """What an input pipeline is made of, read from the pipeline itself: the traced program does not hold it."""
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.visible import plural
@@ -29,6 +31,14 @@ def stages_of(dataset: "tf.data.Dataset") -> list[str]:
         inputs = at._inputs() if hasattr(at, "_inputs") else ()
         at = inputs[0] if inputs else getattr(at, SERVED, None)
     return [name for name in reversed(names) if name != "Options"]
+
+
+def held_by(stages: Sequence[str]) -> int:
+    """Elements that `stages` may hold at most before they are asked for: what each keeps ready, or has in parallel
+    calls, which are as many as there are processors where that is not told."""
+    holding = (stage for stage in stages if stage.startswith(("Prefetch", "Parallel")))
+    sizes = (stage.partition("(")[2].rstrip(")").partition(",")[0] for stage in holding)
+    return sum(int(size) if size.isdigit() else len(os.sched_getaffinity(0)) for size in sizes)
 
 
 def hand_over_of(distributed: Any) -> list[str]:

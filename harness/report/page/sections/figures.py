@@ -9,7 +9,7 @@ from harness.analysis.comparison.margins import choose_margins
 from harness.analysis.estimates.verdict import Margins
 from harness.analysis.gpus import clock_readings
 from harness.analysis.limits import CellRate, cell_rates
-from harness.analysis.pipelines import of_pipelines
+from harness.analysis.pipelines import fed_models
 from harness.analysis.ranking import references_of
 from harness.analysis.workers import step_times
 from harness.errors import UsageError
@@ -61,10 +61,11 @@ def ranking(source: PageSource) -> Section | None:
     def part(work: WorkloadSummary, slug: str) -> Part | None:
         ranked = ranking_table(work, source.summary.noise, source.validation, _rates(source, work))
         beside = stages_table(work), engines_table(work), unproved_table(work)
-        if len(work.ranking) == 1 and not of_pipelines(work) and not with_joules(work):
+        fed = bool(fed_models(work))
+        if len(work.ranking) == 1 and not fed and not with_joules(work):
             return _part(slug, (), ranked, *beside, words=(_of_one(work),), folded=True)
         # of so few cells the figure beside the answer has all, but for another figure that is there of inputs
-        few = 1 < len(work.ranking) <= GLANCE and not of_pipelines(work)
+        few = 1 < len(work.ranking) <= GLANCE and not fed
         figure = None if few else ranking_figure(work, slug)
         return _part(slug, (figure,), ranked, *beside, open_table=True)
 

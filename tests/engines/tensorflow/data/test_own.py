@@ -13,13 +13,18 @@ import pytest
 
 from harness.engines.tensorflow.data import DataInfo, load_source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
-from harness.engines.tensorflow.data.pipeline import gate_batches, pipeline
+from harness.engines.tensorflow.data.pipeline import batches_ahead, gate_batches, pipeline
 from harness.engines.tensorflow.data.stages import stages_of
-from harness.engines.tensorflow.structures import as_keras_takes, parts_of
+from harness.engines.tensorflow.data_for_model import as_given
+from harness.engines.tensorflow.structures import as_keras_takes, parts_of, unweighted
 from harness.errors import UsageError
+from harness.spec import sweep_from
 from harness.spec.inputs import UNCOUNTED
+from tests.axes import PLAIN, only_cell
 
 MODULE = """
+    import collections
+
     import numpy as np
     import tensorflow as tf
 
@@ -76,6 +81,23 @@ MODULE = """
 
     def in_bfloat16():
         return from_slices(({"left": X, "right": tf.cast(X[:, 0] / 7, tf.bfloat16)}, (tf.cast(Y, tf.bfloat16), X)))
+
+    Row = collections.namedtuple("Row", "x y")
+
+    def in_a_named_tuple():
+        return from_slices(Row(X, Y))
+
+    def weighted_in_a_named_tuple():
+        return from_slices(collections.namedtuple("Weighed", "x y weight")(X, Y, Y))
+
+    def ahead():
+        return tokens().prefetch(8).map(lambda x, y: (x, y), num_parallel_calls=3).prefetch(tf.data.AUTOTUNE)
+
+    def in_batches():
+        return tokens().batch(4, drop_remainder=True)
+
+    def sequences():
+        return in_batches().map(lambda x, y: (x, y))
 
     def nothing_given():
         return tokens().map(lambda x, y: ((), y))
@@ -199,6 +221,51 @@ def test_inputs_alone_are_pairs_with_no_targets(mine: Any) -> None:
     assert y == ()
     assert parts_of((x, y)).keys() == {"inputs"}
     assert as_keras_takes(x, y) is x
+
+
+@pytest.mark.parametrize("name", ["in_a_named_tuple", "weighted_in_a_named_tuple"])
+def test_an_example_may_be_a_named_tuple(mine: Any, name: str) -> None:
+    [(x, y)] = gate_batches(load_source(f"own_examples:{name}"), Path(), (3,), 5, 4, 1)
+    np.testing.assert_array_equal(x, mine.X[:4])
+    np.testing.assert_array_equal(unweighted(y), mine.Y[:4])
+    assert len(batches_of(name, 4, 2)) == 2
+
+
+@pytest.mark.parametrize("cache", ["none", "memory"])
+@pytest.mark.usefixtures("mine")
+def test_examples_that_the_function_holds_ready_are_counted_unless_they_come_from_a_cache(cache: str) -> None:
+    source = load_source("own_examples:ahead")
+    cell = only_cell(sweep_from({**PLAIN, "cache": [cache], "parallel_calls": [1]}))
+    stages = stages_of(pipeline(source, Path(), (3,), 0, 4, seed=1, cell=cell))
+    assert [stage for stage in stages if stage.startswith(("Prefetch", "Parallel"))] == [
+        "Prefetch(8)",
+        "ParallelMap(3)",
+        "Prefetch(2)",
+    ], "the function's last is left to the harness"
+    held = batches_ahead(source, cell, (3,), stages, 4) - batches_ahead(source, cell, (3,), stages[3:], 4)
+    assert held == (2 if cache == "none" else 0), "8 + 3 examples and one in a call are three batches, one alone is one"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("in_batches", "ends in batch\\(\\), expected examples one by one: batch\\(\\) is the harness's; where"),
+        ("ragged_alone", "gives inputs of shape \\(None,\\), expected a size that is known: name the model"),
+        ("ragged", "gives inputs 'words' of shape \\(None,\\), expected a size"),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_what_is_read_for_no_model_is_examples_one_by_one_whose_size_is_known(name: str, said: str) -> None:
+    source = load_source(f"own_examples:{name}")
+    with pytest.raises(UsageError, match=said):
+        as_given(source, source.info(Path()))
+
+
+@pytest.mark.usefixtures("mine")
+def test_what_is_read_for_no_model_is_of_the_shapes_that_the_data_say() -> None:
+    for name, shapes in (("tokens", (3,)), ("named", SEVERAL), ("sequences", (4, 3))):
+        source = load_source(f"own_examples:{name}")
+        assert as_given(source, source.info(Path())) == shapes
 
 
 def test_each_worker_has_examples_of_its_own(mine: Any) -> None:
