@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from harness.analysis.cells import CellTrials
 from harness.record.trial import BATCH_NORMALISATION, OVER_GLOBAL_BATCH
-from harness.spec.axes import ENGINE
+from harness.spec.axes import ENGINE, SYNTHETIC
 
 
 class Alike(NamedTuple):
@@ -42,7 +42,7 @@ def not_like_with_like(cells: Sequence[CellTrials]) -> str:
         "arithmetic": len({one.arithmetic for one in ran}) > 1,
         "batch normalisation": _normalised_in_two_ways(cells),
         "initialisation": (found := first_weights(cells)) is not None and not found.everywhere,
-        "order of data": (found := batches_in_order(cells)) is not None and not found.everywhere,
+        "order of data": _fed_in_two_orders(cells),
     }
     differ = [name for name, differs in is_unlike.items() if differs]
     told = " and ".join(filter(None, (", ".join(differ[:-1]), *differ[-1:])))
@@ -61,6 +61,16 @@ def otherwise_words(told: Mapping[str, str]) -> str:
     """`compiler none; layout channels first`: what an engine does otherwise by subject, as `Executed.unlike` has it."""
     named = ((subject.replace("_", " "), words) for subject, words in told.items())
     return "; ".join(words if words.startswith(name) else f"{name} {words}" for name, words in named)
+
+
+def _fed_in_two_orders(cells: Sequence[CellTrials]) -> bool:
+    """Whether engines read examples in another order: by what their records show, or where none has as many processes
+    as another, since each process shuffles its own."""
+    if (found := batches_in_order(cells)) is not None:
+        return not found.everywhere
+    shuffled = [cell for cell in cells if cell.executed.labels and cell.cell.data_set != SYNTHETIC]
+    engines, workers = set(map(engine_that_ran, shuffled)), {cell.cell.shape.workers for cell in shuffled}
+    return len(engines) > 1 and len(workers) > 1
 
 
 def _normalised_in_two_ways(cells: Iterable[CellTrials]) -> bool:

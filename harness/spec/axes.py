@@ -58,6 +58,8 @@ ADDED, UNCUT = "shares are added up on one device", "one device holds whole vari
 COLLECTIVES, PIPELINES = ("collective",), ("pipeline",)
 FEEDING = (*PIPELINES, "appetite")
 """An input pipeline by itself, and the model that it is held against."""
+SYNTHETIC = "synthetic"
+"""Data that are the same random ones for every process, on its devices."""
 NO_MODEL = "none"
 """As the model of an input pipeline of the user's own data: they are measured by themselves, as they are."""
 INPUT, PROGRAM = ("executed.input",), ("executed.fingerprint", "executed.operations")

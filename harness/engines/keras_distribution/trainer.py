@@ -24,9 +24,10 @@ from harness.protocol.messages import Request
 from harness.protocol.state import VariableState
 from harness.record.explain import REDUCTION
 from harness.record.trial import Executed
+from harness.spec.axes import SYNTHETIC
 from harness.spec.mesh import Mesh
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import CLASSES, SYNTHETIC
+from harness.trial.same_work.batches import CLASSES
 from harness.trial.same_work.catalogue import NONE
 from harness.trial.same_work.instruments import Step
 from harness.trial.same_work.optimizers import OPTIMIZERS

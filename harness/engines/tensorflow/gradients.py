@@ -24,15 +24,12 @@ LEAST_LIMIT_S = 300.0
 
 
 def gradient_shapes(name: str) -> list[tuple[int, ...]]:
-    """Shapes of the gradients of the model called `name`, in the order of its trained weights. UsageError for a model
-    that cannot be built, or that trains nothing."""
+    """Shapes of the gradients of the model called `name`, in the order of its trained weights; none of a model that
+    trains nothing. UsageError for one that cannot be built."""
     workload = load_workload(name)
     classes = CLASSES_OF_APPLICATIONS if name.startswith(PREFIX) else CLASSES
     model = workload.build(workload.input_shape or (), classes)
-    shapes = [tuple(int(size) for size in weight.shape) for weight in model.trainable_variables]
-    if not shapes:
-        raise UsageError(f"model: '{name}' trains nothing, so it has no gradients to send")
-    return shapes
+    return [tuple(int(size) for size in weight.shape) for weight in model.trainable_variables]
 
 
 @functools.cache

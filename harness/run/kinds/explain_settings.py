@@ -15,6 +15,7 @@ from harness.spec.axes import CELL_KEYS, USUAL_STRATEGY
 from harness.spec.cell import trained
 from harness.spec.engines import engine_for, must_be_read, must_be_set
 from harness.spec.exclusions import exclusions
+from harness.spec.inputs import LeftOut
 from harness.spec.spelling import same
 from harness.spec.sweep import AXES, NOT_OF_EXPLAIN, OF_SWEEPS, Sweep, load_sweep, sweep_from
 from harness.spec.work import Cell
@@ -56,7 +57,10 @@ def _settings_of_spec(spec: Path | None, keys: Mapping[str, Any]) -> explain.Exp
         reasons = "; ".join(item.words for item in matrix.left_out)
         raise UsageError(f"engine: '{lacking[0]}' has no cell to explain ({reasons}); leave it out")
     cells = [trained(cell) for cell in matrix.cells if cell.cell_id not in matrix.added_base]
-    return explain.ExplainSettings(sweep, cells, matrix.left_out)
+    unfit = {cell: fault for cell in cells if (fault := explain.no_instruments(cell, engine_for(cell, sweep)))}
+    fit = [cell for cell in cells if cell not in unfit] or cells  # of which the first is refused with its reason
+    left_out = [LeftOut(cell.label, fault) for cell, fault in unfit.items()]
+    return explain.ExplainSettings(sweep, fit, [*matrix.left_out, *left_out])
 
 
 def settings_of_sweep(run: Run, given: Mapping[str, Any]) -> tuple[explain.ExplainSettings, Choice]:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.protocol.engine import GATE_UPDATES
+from harness.spec.axes import SYNTHETIC
 from harness.spec.inputs import ON_DEVICES
 from harness.trial.examples import GATE_SEED, handwritten_digits, late_labels, random_batch, shifted
 from harness.trial.same_work.shuffle import shuffled
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Batch = tuple[Array, Array]
 
 CLASSES = 10
-SYNTHETIC, DIGITS = "synthetic", "digits"
+DIGITS = "digits"
 ANYTHING = "anything"
 GIVES: Mapping[str, str] = MappingProxyType({SYNTHETIC: ANYTHING, DIGITS: "images"})
 SUMMARIES: Mapping[str, str] = MappingProxyType(

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from harness.environment import usable_cores
 from harness.record.explain import BARRIER, IN_ONE_CALL, INSTRUMENTS, NO_PULL, NO_PUSH
+from harness.spec.axes import SYNTHETIC
 from harness.spec.catalogue import (
     VIRTUAL_CPU,
     Catalogue,
@@ -16,7 +17,7 @@ from harness.spec.catalogue import (
 from harness.spec.collective import COLLECTIVE
 from harness.spec.work import TAG, TRAINING
 from harness.trial.same_work.architectures import architectures
-from harness.trial.same_work.batches import DIGITS, SUMMARIES, SYNTHETIC, gives
+from harness.trial.same_work.batches import DIGITS, SUMMARIES, gives
 from harness.trial.same_work.optimizers import OPTIMIZERS
 
 AXES_OF_TRAININGS = frozenset(

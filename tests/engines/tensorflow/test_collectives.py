@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -165,6 +166,14 @@ def test_every_collective_has_its_call_or_a_reason_for_having_none() -> None:
 @pytest.mark.slow  # a process of its own imports TensorFlow
 def test_who_plans_is_told_how_many_bytes_the_gradients_of_a_model_are() -> None:
     assert gradient_bytes("mlp") == MLP_BYTES == GRADIENT_BYTES["mlp"]
+
+
+def test_a_model_that_trains_nothing_has_no_gradients_to_send_and_the_sizes_beside_it_are_measured() -> None:
+    sends = replace(load_catalogue(), gradient_bytes=lambda *_: 0)
+    found = expand(SMALL.model_copy(update={"model": ["my:frozen"], "size": [4]}), sends)
+    assert {cell.get("size") for cell in found.cells} == {4}
+    [left_out] = found.left_out
+    assert left_out.words == "gradients of my:frozen: it has no weight that is trained, so there are none to send"
 
 
 def test_a_model_that_is_never_built_ends_the_plan_in_one_line_and_is_asked_nothing_on_the_terminal(

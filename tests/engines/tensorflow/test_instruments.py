@@ -72,6 +72,7 @@ def test_an_instrument_that_lacks_what_its_name_says_is_taken(name: str, holds: 
         ("no_update", Holds(Counter({"MatMul": 8}), REDUCED, 0), "it computes 8 MatMul where the whole step computes"),
         ("forward_backward", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul where"),
         ("forward", Holds(Counter({"MatMul": 4, "ReluGrad": 2}), Counter(), 0), "it goes backward"),
+        ("forward", Holds(Counter(), Counter(), 0), "it computes nothing where the whole step computes 12 MatMul"),
         ("empty", Holds(Counter({"MatMul": 4}), Counter(), 0), "it computes 4 MatMul"),
         ("reduction", Holds(WORK, REDUCED, 0, bytes_added_up=800), "it computes 12 MatMul"),
         ("in_one_call", replace(STEP, changes=16), "it changes variables 16 times where the whole step does 8 times"),
@@ -84,6 +85,13 @@ def test_an_instrument_that_lacks_more_or_less_is_refused_with_what_differs(
     name: str, holds: Holds, words: str
 ) -> None:
     assert words in (lacks_more(name, STEP, holds) or "")
+
+
+def test_a_forward_pass_of_which_the_optimiser_of_programs_has_left_nothing_is_refused() -> None:
+    pruned = Holds(AHEAD, Counter(), 0, forward=AHEAD)
+    assert lacks_more("forward", STEP, pruned) is None, "nobody tells what is left"
+    assert "it computes nothing" in (lacks_more("forward", replace(STEP, left=12), pruned) or "")
+    assert lacks_more("forward", replace(STEP, left=12), replace(pruned, left=4)) is None
 
 
 def test_where_nobody_tells_what_is_the_optimizers_one_change_fewer_is_enough() -> None:

@@ -22,6 +22,7 @@ from harness.record.explain import (
 )
 from harness.record.reading import load_run
 from harness.run.kinds.explain import ExplainSettings, alone_of, pipeline_of
+from harness.run.kinds.explain_settings import settings_asked
 from harness.run.resume import resume
 from harness.spec import Sweep
 from harness.spec.cell import TrainingCell, trained
@@ -121,6 +122,16 @@ def test_combinations_of_a_spec_that_make_no_sense_are_recorded_with_their_reaso
     bench.left_out = [LeftOut("global batch 33 over 2 replicas", "2 replicas do not divide a global batch of 33")]
     [item] = load_run(bench.begin()).manifest.left_out
     assert LeftOut(item.combination, item.reason) == bench.left_out[0]
+
+
+def test_cells_of_a_spec_whose_steps_cannot_be_taken_apart_are_left_out_beside_those_that_can(tmp_path: Path) -> None:
+    two = {"strategy": "mirrored", "replicas": 2, "batch_size": 32}
+    settings, _ = settings_asked(None, {**two, "steps_per_execution": [1, 10], "loop": ["custom", "fit"]}, tmp_path)
+    assert [(cell.loop, cell.steps_per_execution) for cell in settings.cells] == [("custom", 1)]
+    assert {item.reason.partition(":")[0] for item in settings.left_out} == {"loop", "steps_per_execution"}
+    assert len(settings.left_out) == 3
+    with pytest.raises(UsageError, match="loop: 'fit' has no instruments; expected custom"):
+        settings_asked(None, {**two, "loop": ["fit"]}, tmp_path)
 
 
 class Refusing(ExplainBench):
