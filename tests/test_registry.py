@@ -43,7 +43,7 @@ def test_a_strategy_is_named_where_it_is_and_in_the_tables_of_keys_and_traits_sa
 
 def test_each_strategy_that_has_a_look_of_its_own_is_some_engines() -> None:
     engines = [catalogue_of(name) for name in registered("harness.engines", "ENGINE")]
-    assert set(looks._PLACES) == {name for of in engines for name in of.strategies}
+    assert set(looks._PLACES) <= {name for of in engines for name in of.strategies}
 
 
 def test_listing_every_name_imports_no_tensorflow() -> None:

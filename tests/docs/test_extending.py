@@ -65,6 +65,22 @@ def extended(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_beside_the_examples_what_holds_of_all_names_holds(extended: Path) -> None:
+    shutil.copytree(ROOT / "tests", extended / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", extended)
+    of_names = ("tests/test_registry.py", "tests/run/test_prove.py", "tests/analysis/test_levers.py")
+    without = "not tensorflow and not slow and not engine"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", without, *of_names],
+        cwd=extended,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(extended)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 ASK = """
 import json, sys
 from pathlib import Path

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.record.proof import Proof, ProofResult, Subject
 from harness.record.reading import Run
@@ -28,12 +29,11 @@ SMALL = {
     "window": 0.02,
 }
 """A trial costs its set-up and its proofs; its figures are nobody's."""
-VARIANTS: tuple[dict[str, object], ...] = (
+VARIANTS: tuple[dict[str, Any], ...] = (
     {"precision": ["mixed_bfloat16", "mixed_float16"]},
     {"xla": True},
-    {"loop": "fit"},
 )
-"""What is tried besides, under no strategy and the usual one, or that of the device."""
+"""What is tried besides, and every other loop, under no strategy and the usual one, or that of the device."""
 
 
 def acceptance(catalogue: Catalogue, devices: Sequence[str], only: str = ".*") -> Matrix:
@@ -69,7 +69,8 @@ def _specs(catalogue: Catalogue, device: str) -> Iterator[Sweep]:
         with_ops = {"cross_device_op": ops} if traits.takes_cross_device_op else {}
         yield sweep_from({**SMALL, "device": device, "strategy": name, "replicas": replicas, **shape, **with_ops})
     varied = [name for name in (NO_STRATEGY, USUAL_STRATEGY, device) if name in fitting]
-    for variant in VARIANTS:
+    usual = sweep_from(SMALL).asked("loop")
+    for variant in (*VARIANTS, *({"loop": loop} for loop in catalogue.loops if loop not in usual)):
         yield sweep_from({**SMALL, "device": device, "strategy": varied, "replicas": counts, **variant})
     if device == "gpu" and catalogue.oversized:
         yield sweep_from({**SMALL, "device": device, "strategy": NO_STRATEGY, "model": catalogue.oversized})
