@@ -81,6 +81,7 @@ def command(
     json_out: AsJson = False,
 ) -> int:
     """Run the verb."""
+    from harness.arguments import path_of
     from harness.cli._preparing import end_lines
     from harness.environment import usable_cores
     from harness.run.preparing.asked import AskedFiles
@@ -89,6 +90,7 @@ def command(
     from harness.run.request import data_dir_of
     from harness.spec import sweep_from
 
+    target = path_of("target", str(target))
     ways: list[Any] = list(dict.fromkeys(way.strip() for way in by.split(",")))
     names = [("--with", way, WAYS) for way in ways]
     for flag, given, known in (*names, ("--compression", compression, COMPRESSIONS)):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from harness.errors import UsageError
+from harness.spec.axes import NO_MODEL
 from harness.visible import quoted
 
 _SAID_OF_EXAMPLES = re.compile(r"\ban example\b|examples|example")
@@ -82,7 +83,8 @@ def checked_quantity(quantity: str, model: str, tokens: int) -> str:
     name, _, of_each = quantity.partition("=")
     own = tokens if name == TOKENS.many else int(name == EXAMPLES.many)
     if name == TOKENS.many and not (tokens or of_each):
-        raise UsageError(f"quantity: how many tokens an example of '{model}' has is not known; say {name}=NUMBER")
+        of = "the data" if model == NO_MODEL else f"'{model}'"
+        raise UsageError(f"quantity: how many tokens an example of {of} has is not known; say {name}=NUMBER")
     if own and int(of_each or own) != own:
         raise UsageError(f"quantity: given {quoted(quantity)}, and an example of '{model}' has {own}; say {name}")
     return "" if name == (TOKENS if tokens else EXAMPLES).many else quantity

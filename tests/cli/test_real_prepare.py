@@ -249,7 +249,7 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(small_disk: Path, tmp_pa
     ("arguments", "says"),
     [
         (("photgraphs", "new"), "source: 'photgraphs' is not one of digits, photographs, "),
-        (("folder:gone", "new"), "source: 'folder:gone' cannot be read: No such file or directory"),
+        (("folder:gone", "new/deep/down"), "source: 'folder:gone' cannot be read: No such file or directory"),
         (("digits", "."), "target: '.' has files that prepare has not made, such as "),
         (("digits", "own_numbers.py"), "target: given 'own_numbers.py', expected a folder: it is a file"),
         (("iris", "new", "--shards", "151"), "--shards: given 151, expected at most 150, one for each example"),
@@ -265,6 +265,12 @@ def test_what_cannot_be_prepared_is_refused_in_one_line_and_nothing_is_made(
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert says in done.stderr
     assert not (folder / "new").exists()
+
+
+def test_a_home_folder_is_meant_where_no_shell_has_put_it_in(folder: Path) -> None:
+    done = run("prepare", "digits", "~nobody-of-that-name/new", folder=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("harness: target: given '~nobody-of-that-name/new', expected a path")
 
 
 def test_a_way_that_is_not_installed_is_refused_with_what_installs_it(

@@ -133,16 +133,16 @@ def storage(target: Path) -> Iterator[None]:
 def locked(target: Path) -> Iterator[None]:
     """The target is made, and is this call's alone."""
     with storage(target):
-        new = not target.exists()
+        new = [folder for folder in (target, *target.parents) if not folder.exists()]
         target.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(target)
     try:
         yield
     finally:
         lock.release()
-        if new:
-            with contextlib.suppress(OSError):  # it has files now, but after what could not be asked
-                target.rmdir()
+        with contextlib.suppress(OSError):  # it has files now, but after what could not be asked
+            for folder in new:
+                folder.rmdir()
 
 
 def _finish(target: Path, plan: PreparePlan, before: Features | None, shards: dict[str, Shard]) -> Features:
