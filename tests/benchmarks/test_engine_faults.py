@@ -15,10 +15,9 @@ from tests.goals import GOALS, load
 from tests.preloaded import handed_in
 from tests.record.examples import cell, failed_trial, trial
 
-PROMISED = {"alone", "mean", "left_out", "stale", "order"}
-"""A rank that does not join, a mean for a sum, a bucket left out, a stale copy, another rank's data."""
-BESIDE_TENSORFLOW = PROMISED | {"reordered"}
-"""Another order of a rank's own data, too."""
+PROMISED = {"alone", "mean", "left_out", "stale", "order", "reordered"}
+"""A rank that does not join, a mean for a sum, a bucket left out, a stale copy, another rank's data, another order of a
+rank's own data."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def ended(of: Cell, status: str) -> TrialRecord:
 def test_every_engine_has_every_fault_that_is_promised(goal: ModuleType) -> None:
     assert {of.engine for of in goal.FAULTY} == {"tensorflow", "horovod", "torch", "jax", "keras_distribution"}
     for of in goal.FAULTY:
-        assert set(of.faults) >= (PROMISED if of.engine == "tensorflow" else BESIDE_TENSORFLOW), of.engine
+        assert set(of.faults) >= PROMISED, of.engine
 
 
 def test_a_fault_is_found_where_it_is_a_wrong_result_everywhere(goal: ModuleType) -> None:
@@ -84,12 +83,12 @@ def test_what_is_promised_is_found_among_three_processes_and_what_is_right_passe
     [of] = [of for of in goal.FAULTY if of.engine == engine]
     try:
         with handed_in(others=True):
-            trials = of.trials([3], of.loops[:1], sorted(BESIDE_TENSORFLOW))
+            trials = of.trials([3], of.loops[:1], sorted(PROMISED))
     except UsageError as error:
         pytest.skip(str(error))
     assert {trial.cell.workers for trial in trials} == {3}
     ended = {trial.cell.cross_device_op: trial.status for trial in trials}
-    assert ended == {**dict.fromkeys(BESIDE_TENSORFLOW, "wrong_result"), goal.RIGHT: "ok"}
+    assert ended == {**dict.fromkeys(PROMISED, "wrong_result"), goal.RIGHT: "ok"}
 
 
 def test_a_goal_script_finds_the_modules_of_tests_without_being_told_where_they_are() -> None:

@@ -24,6 +24,10 @@ from harness.protocol.engine import KnownStep, Pace, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
+from harness.trial.same_work.fed import check_input
+
+REORDERING = ("shuffle_buffer", "deterministic", "interleave", "shards", "data_service", "autoshard")
+"""Keys by which examples come in another order."""
 
 
 class TensorFlowTrainer:
@@ -184,11 +188,16 @@ class TensorFlowTrainer:
     @property
     def labels(self) -> str:
         """As the loop saw them."""
-        return self._loop.labels
+        return self._loop.seen.digest
 
     def check_input(self) -> dict[str, str | None]:
-        """Nobody holds it against the seed."""
-        return {}
+        """Where the loop sees the labels, and nothing asks for another order than that of the seed: what servers and
+        meshes share their workers, and what other stages make of it, nobody holds against it."""
+        cell, traits = self._request.training, self._strategy.traits
+        asked = any(cell.get(key) != type(cell).model_fields[key].default for key in REORDERING)
+        if asked or traits.parameter_servers or traits.meshes:
+            return {}
+        return check_input(self._request, self._loop.seen.digests)
 
     def forget_peak(self) -> None:
         """Of this process's devices."""

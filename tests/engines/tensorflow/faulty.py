@@ -3,7 +3,8 @@
 `missing` leaves the last worker's gradient out, `mean` divides where a sum belongs, `apart` adds no gradients up,
 `alone` adds up all but the last worker's, which trains by its own, `left_out` adds up those of all weights but one,
 `stale` keeps the last worker's old weights, `order` gives the last worker the first one's examples, which must come
-from the host, and `late` begins to leave the gradient out once the gate has been passed. `auto` is TensorFlow as it is.
+from the host, `reordered` shuffles its own by another seed, and `late` begins to leave the gradient out once the gate
+has been passed. `auto` is TensorFlow as it is.
 Faults of replicas in one process are in `tests/planted.py`.
 """
 
@@ -16,7 +17,7 @@ from harness.protocol.messages import Request
 from harness.spec.catalogue import Catalogue
 from tests.engines.ops import with_ops
 
-FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "late")
+FAULTS = ("missing", "mean", "apart", "alone", "left_out", "stale", "order", "reordered", "late")
 LAST_GOOD = GATE_UPDATES + 1
 LEFT_OUT = 2
 """The number of a weight."""
@@ -45,9 +46,13 @@ def faulty_trainer(request: Request) -> Trainer:
         def __init__(self, request: Request) -> None:
             super().__init__(request)
             optimizer = self._training.optimizer
+            given = {field.name: getattr(self._training, field.name) for field in dataclasses.fields(Training)}
             if fault == "order" and is_last:
-                given = {field.name: getattr(self._training, field.name) for field in dataclasses.fields(Training)}
                 self._loop = loops()[cell.loop].build(OfTheFirst(**given))
+            elif fault == "reordered":
+                seed = request.seed + is_last
+                otherwise = {**given, "request": request.model_copy(update={"seed": seed})}
+                self._loop = loops()[cell.loop].build(Training(**otherwise))
             elif fault == "stale" and is_last:
                 optimizer.update_step = lambda *_: None
             elif fault in FAULTS:

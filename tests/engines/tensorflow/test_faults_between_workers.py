@@ -37,6 +37,15 @@ def test_a_planted_fault_is_a_wrong_result_without_a_figure_and_none_is_ok(wrong
     assert (trial.throughput_examples_per_s is None) == (op != "auto")
 
 
+def test_examples_in_another_order_are_told_with_the_worker_and_the_first_batch_that_is_another(wrong: Run) -> None:
+    of = {trial.cell.cross_device_op: trial for trial in wrong.trials}
+    assert of["auto"].checks.input is True
+    trial = of["reordered"]
+    assert trial.checks.failures == ("input",)
+    assert "worker 1 was fed other examples than seed" in (trial.reason or "")
+    assert "from batch 3 on" in (trial.reason or "")
+
+
 def test_a_fault_that_begins_late_has_passed_the_first_updates(wrong: Run) -> None:
     [late] = [trial.checks for trial in wrong.trials if trial.cell.cross_device_op == "late"]
     assert (late.update, late.late) == (True, False)

@@ -11,6 +11,7 @@ from harness.engines.tensorflow.state import copies_of
 from harness.engines.tensorflow.structures import stacked
 from harness.protocol.engine import Pace
 from harness.record.trial import Executed
+from harness.trial.sameness import LabelsSeen
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -23,6 +24,8 @@ class Loop(ABC):
 
     def __init__(self, training: "Training") -> None:
         self._training = training
+        self.seen = LabelsSeen()
+        """The labels of the first batches, where the loop in Python sees them."""
         self._late: Any = None
         """Kept: taking a distributed iterator down can take seconds, or minutes where replicas wait for each other."""
 
@@ -40,11 +43,6 @@ class Loop(ABC):
     def staleness(self) -> dict[int, int] | None:
         """How many updates had how many others pass meanwhile; None where all replicas wait for each other."""
         return None
-
-    @property
-    def labels(self) -> str:
-        """A digest of the first batches' labels, where the loop in Python sees them."""
-        return ""
 
     @abstractmethod
     def run(self, pace: Pace) -> None:

@@ -19,7 +19,7 @@ from harness.errors import Unsupported
 from harness.protocol.engine import Pace
 from harness.trial.array_cache import cached_arrays
 from harness.trial.same_work.architectures import architectures
-from harness.trial.sameness import LOOKED_AT, LabelsSeen
+from harness.trial.sameness import LOOKED_AT
 
 if TYPE_CHECKING:
     from harness.engines.tensorflow.training import Training
@@ -42,7 +42,6 @@ class CustomLoop(Loop):
         self._several = SeveralSteps(training, self._step) if several else None
         self._example: Any = None
         self._input: Iterator[tuple[Any, ...]] | None = None
-        self._seen = LabelsSeen()
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0."""
@@ -65,16 +64,11 @@ class CustomLoop(Loop):
                 self._calibrate(batches)
                 step, batches = self._timed(batches)
 
-    @property
-    def labels(self) -> str:
-        """Of the models that other engines train, too."""
-        return self._seen.digest
-
     def _looked_at(self, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """The same; the labels of the first are read."""
+        """The same; the labels of the first are read, of the models that other engines train, too."""
         for x, y in itertools.islice(batches, LOOKED_AT):
             parts = self._training.strategy.experimental_local_results(y)
-            self._seen.take([label for part in parts for label in part.numpy().tolist()])
+            self.seen.take([label for part in parts for label in part.numpy().tolist()])
             yield x, y
         yield from batches
 
