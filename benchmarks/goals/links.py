@@ -228,8 +228,8 @@ def show(links: Sequence[Link]) -> None:
     for name, most in PROMISED.items():
         ratios = [link.ratios[name] for link in links]
         kept = sum(abs(of.value - 1) <= most for of in ratios)
-        ends = [(of.low or of.value, of.value, of.high or of.value) for of in ratios]
-        surely = sum(all(abs(end - 1) <= most for end in of) for of in ends)
+        limits_of = [(of.low, of.high) for of in ratios if of.low is not None and of.high is not None]
+        surely = sum(1 - most <= low and high <= 1 + most for low, high in limits_of)
         print(f"{name}: within {most:.0%} of 1 on {kept} of {len(links)} links, by all of the interval on {surely}")
 
 

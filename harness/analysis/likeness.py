@@ -1,5 +1,6 @@
 """In what cells of several engines are not like with like beside their speed, by the records of what they ran."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -64,13 +65,15 @@ def otherwise_words(told: Mapping[str, str]) -> str:
 
 
 def _fed_in_two_orders(cells: Sequence[CellTrials]) -> bool:
-    """Whether engines read examples in another order: by what their records show, or where none has as many processes
-    as another, since each process shuffles its own."""
+    """Whether engines read examples in another order: by what their records show, or where two have no number of
+    processes in common, since each process shuffles its own."""
     if (found := batches_in_order(cells)) is not None:
         return not found.everywhere
-    shuffled = [cell for cell in cells if cell.executed.labels and cell.cell.data_set != SYNTHETIC]
-    engines, workers = set(map(engine_that_ran, shuffled)), {cell.cell.shape.workers for cell in shuffled}
-    return len(engines) > 1 and len(workers) > 1
+    workers: dict[str, set[int]] = {}
+    for cell in cells:
+        if cell.executed.labels and cell.cell.data_set != SYNTHETIC:
+            workers.setdefault(engine_that_ran(cell), set()).add(cell.cell.shape.workers)
+    return any(one.isdisjoint(other) for one, other in itertools.combinations(workers.values(), 2))
 
 
 def _normalised_in_two_ways(cells: Iterable[CellTrials]) -> bool:

@@ -54,7 +54,7 @@ def _say_matrix(matrix: Matrix, whole: Estimate) -> None:
     print(f"{planned}, {in_words(whole.seconds, whole.unknown, ' if all run here')}")
     for cell in matrix.cells:
         base = "  (base case)" if cell.cell_id in matrix.added_base else ""
-        where = ", ".join(filter(None, (cell.subject, cell.data_set, cell.shape.device)))
+        where = ", ".join(filter(None, dict.fromkeys((cell.subject, cell.data_set, cell.shape.device))))
         print(f"  {cell.cell_id}  {cell.label}  {where}{base}")
     if matrix.left_out:
         print(f"left out, {len(matrix.left_out)}:")

@@ -82,8 +82,7 @@ class Checks(RecordModel):
     order: bool | None = None
     """Input: they came in the order that the seed gives; None where any order was asked for."""
     input: bool | None = None
-    """Of engines beside TensorFlow: the labels of the first batches are those that the seed gives the process; None
-    where one batch stays on the devices."""
+    """The labels of the first batches are those that the seed gives the process; None where nobody looks."""
     detail: dict[str, str] = {}
 
     @model_serializer(mode="wrap")

@@ -76,8 +76,8 @@ class _OfModel(_Fed):
 
     @property
     def subject(self) -> str:
-        """The model that is fed."""
-        return self.model
+        """The model that is fed; the data where none is."""
+        return self.data if self.model == NO_MODEL else self.model
 
     @property
     def shape(self) -> Shape:

@@ -81,7 +81,8 @@ def lacks_more(name: str, whole: Holds, holds: Holds, goes_backward: Callable[[s
     if (updates or name == NO_UPDATE) and holds.sent_besides != whole.sent_besides:
         besides, of_whole = in_words(holds.sent_besides), in_words(whole.sent_besides)
         return f"besides sums it sends {besides} where the whole step sends {of_whole}"
-    if name == FORWARD and whole.work and not (holds.work and (holds.left or not whole.left)):
+    ahead = any(not goes_backward(op) for op in whole.work)
+    if name == FORWARD and ahead and not (holds.work and (holds.left or not whole.left)):
         return f"it computes nothing where the whole step computes {in_words(whole.work)}"
     if name == FORWARD and any(map(goes_backward, holds.work)):
         return f"it goes backward: {in_words(holds.work)}"

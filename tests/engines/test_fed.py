@@ -2,12 +2,16 @@
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks.own_engine import Mean
+from harness.engines.tensorflow.trainer import KEEP_ORDER, MAY_REORDER, TensorFlowTrainer
 from harness.protocol.messages import Membership, Request
+from harness.spec.axes import INPUT, TABLE
+from harness.spec.cell import TrainingCell
 from harness.trial.same_work.batches import Data
 from harness.trial.same_work.fed import check_input
 from harness.trial.sameness import LOOKED_AT
@@ -82,3 +86,31 @@ def test_an_engine_of_ones_own_is_asked_what_it_was_fed(tmp_path: Path) -> None:
     outcome, _ = tried(FedOthers, tmp_path)
     assert (outcome.status, outcome.checks.input) == ("wrong_result", False)
     assert outcome.reason == "input: it was fed numbers of another seed"
+
+
+def tensorflow_asked(**keys: Any) -> dict[str, str | None]:
+    """What TensorFlow's trainer says of a cell whose first batches had other labels than the seed gives."""
+    of = asked(0).training.model_copy(update={"workers": 1, **keys})
+    trainer = object.__new__(TensorFlowTrainer)
+    trainer._request = asked(0).model_copy(update={"member": None, "cell": of})
+    trainer._loop = SimpleNamespace(seen=SimpleNamespace(digests=["other"]))  # type: ignore[assignment]
+    return trainer.check_input()
+
+
+@pytest.mark.parametrize("key", MAY_REORDER)
+def test_where_an_axis_may_ask_for_another_order_tensorflows_is_held_against_nothing(key: str) -> None:
+    default = TrainingCell.model_fields[key].default
+    other = next(value for value in TABLE[key].tried if value != default)
+    assert tensorflow_asked(**{key: other}) == {}
+
+
+@pytest.mark.parametrize("key", KEEP_ORDER)
+def test_else_it_is_held_against_the_seeds(key: str) -> None:
+    default = TrainingCell.model_fields[key].default
+    other = next(value for value in TABLE[key].tried if value != default)
+    found = {"input": OTHERS.format(1).replace("worker 2", "the process")}
+    assert tensorflow_asked(**{key: other}) == found == tensorflow_asked()
+
+
+def test_every_axis_of_the_input_keeps_the_order_or_may_change_it() -> None:
+    assert {*KEEP_ORDER, *MAY_REORDER, "data"} == {key for key, axis in TABLE.items() if axis.shown_by == INPUT}

@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.analysis.collectives import collective_groups
+from harness.analysis.likeness import not_like_with_like
 from harness.analysis.summary import summarise
 from harness.cli import run as command_line
 from harness.record.manifest import RunManifest
@@ -339,3 +341,30 @@ def test_tensorflow_pytorch_and_jax_are_ranked_in_one_sweep(torch_python: str, j
     fed = {(trial.cell.workers, trial.cell.work.amount, *trial.executed.labels) for trial in run.trials}
     assert sorted(len(labels) for _, _, *labels in fed) == [1, 2], "the same for all engines, one of each process"
     assert {"engine.torch.torch", "engine.jax.jax"} <= set(run.manifest.facts)
+
+
+@pytest.mark.parametrize(
+    ("layouts", "data", "differs"),
+    [
+        ([("tensorflow", 1, 64), ("torch", 2, 64)], "digits", True),
+        ([("tensorflow", 1, 64), ("torch", 2, 64)], "synthetic", False),
+        ([("tensorflow", 1, 64), ("tensorflow", 2, 64), ("torch", 1, 128)], "digits", False),
+        ([("tensorflow", 1, 64), ("tensorflow", 2, 64)], "digits", False),
+    ],
+)
+def test_engines_without_a_number_of_processes_in_common_have_other_orders_of_data(
+    layouts: list[tuple[str, int, int]], data: str, differs: bool
+) -> None:
+    def one(engine: str, workers: int, amount: int) -> Any:
+        of = SimpleNamespace(
+            get=lambda _: engine,
+            data_set=data,
+            shape=SimpleNamespace(workers=workers),
+            work=SimpleNamespace(amount=amount),
+            replicas_in_sync=1,
+        )
+        executed = SimpleNamespace(unlike={}, arithmetic="float32", initial_weights="w", labels=["l"], engine="")
+        return SimpleNamespace(cell=of, executed=executed)
+
+    said = not_like_with_like([one(*layout) for layout in layouts])
+    assert said == ("Not like with like: order of data differs." if differs else "")

@@ -93,7 +93,7 @@ def _load_training(request: Request, builds: Callable[[], None]) -> None:
 
 def _load_pipeline(request: Request, builds: Callable[[], None]) -> None:
     """Load the model that it feeds, and try data where these are the user's own; or data that feed none."""
-    if request.cell.subject != NO_MODEL:
+    if request.cell.get("model") != NO_MODEL:
         _load_model(request, builds)
         return
     source, data_dir = load_source(request.cell.data_set or ""), Path(request.data_dir)

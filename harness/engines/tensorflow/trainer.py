@@ -24,10 +24,13 @@ from harness.protocol.engine import KnownStep, Pace, Tracer
 from harness.protocol.messages import Request
 from harness.protocol.state import Reference, VariableState
 from harness.record.trial import Executed, Resources
+from harness.spec.axes import INPUT, TABLE
 from harness.trial.same_work.fed import check_input
 
-REORDERING = ("shuffle_buffer", "deterministic", "interleave", "shards", "data_service", "autoshard")
-"""Keys by which examples come in another order."""
+KEEP_ORDER = ("prefetch", "device_prefetch", "cache", "parallel_calls")
+"""Axes of the input by which examples come in no other order. Of any other, such as one that somebody adds, nobody
+knows."""
+MAY_REORDER = [key for key, axis in TABLE.items() if axis.shown_by == INPUT and key not in ("data", *KEEP_ORDER)]
 
 
 class TensorFlowTrainer:
@@ -191,11 +194,9 @@ class TensorFlowTrainer:
         return self._loop.seen.digest
 
     def check_input(self) -> dict[str, str | None]:
-        """Where the loop sees the labels, and nothing asks for another order than that of the seed: what servers and
-        meshes share their workers, and what other stages make of it, nobody holds against it."""
-        cell, traits = self._request.training, self._strategy.traits
-        asked = any(cell.get(key) != type(cell).model_fields[key].default for key in REORDERING)
-        if asked or traits.parameter_servers or traits.meshes:
+        """Where the loop sees the labels, and no axis asks for another order than that of the seed."""
+        cell = self._request.training
+        if any(cell.get(key) != type(cell).model_fields[key].default for key in MAY_REORDER):
             return {}
         return check_input(self._request, self._loop.seen.digests)
 

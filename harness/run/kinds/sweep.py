@@ -149,8 +149,8 @@ class SweepRun(TrialRun):
     def _too_large(self) -> set[str]:
         """Cells that have run out of memory by themselves: company was not the reason. What others held of it in an
         earlier sitting may be free by now."""
-        seen = self.trials[self._earlier if self.retry else 0 :]
-        return {t.cell_id for t in seen if t.status == "out_of_memory" and t.interleaving != "turns"}
+        alone = [t for t in enumerate(self.trials) if t[1].status == "out_of_memory" and t[1].interleaving != "turns"]
+        return {t.cell_id for number, t in alone if number >= self._earlier or not self._runs_again(t)}
 
     def _live_trials(self, block: int, group: Sequence[str]) -> list[LiveTrial]:
         name = hashlib.sha256("/".join([str(len(self.trials)), *group]).encode()).hexdigest()[:8]
@@ -218,11 +218,14 @@ class SweepRun(TrialRun):
         ]
 
     def _runs_again(self, trial: TrialRecord) -> bool:
-        """Whether a trial of an earlier sitting may end otherwise now; so may one whose next try was interrupted."""
+        """Whether a trial of an earlier sitting may end otherwise now, as one of which a later try was interrupted."""
         if trial.status not in RETRIED or self.retry:
             return trial.may_pass or trial.status in RETRIED
-        next_try = trial.cell_id, trial.block, trial.attempt + 1
-        return any(t.status == "interrupted" and (t.cell_id, t.block, t.attempt) == next_try for t in self.trials)
+        return any(
+            later.status == "interrupted" and later.attempt > trial.attempt
+            for later in self.trials
+            if (later.cell_id, later.block) == (trial.cell_id, trial.block)
+        )
 
     def _later(self, block: int, group: Sequence[str]) -> list[list[Cell]]:
         """The groups after `group` of `block`, with those of a second stage as it would be planned by now."""

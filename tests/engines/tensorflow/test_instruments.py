@@ -94,6 +94,11 @@ def test_a_forward_pass_of_which_the_optimiser_of_programs_has_left_nothing_is_r
     assert lacks_more("forward", replace(STEP, left=12), replace(pruned, left=4)) is None
 
 
+def test_a_forward_pass_without_products_is_right_where_the_whole_step_has_none_but_backward() -> None:
+    whole = replace(STEP, work=Counter({"MaxPoolGrad": 1}), forward=Counter())
+    assert lacks_more("forward", whole, Holds(Counter(), Counter(), 0, forward=Counter())) is None
+
+
 def test_where_nobody_tells_what_is_the_optimizers_one_change_fewer_is_enough() -> None:
     whole = replace(STEP, updates=0, forward=None)
     assert lacks_more("no_update", whole, Holds(WORK, REDUCED, 7, bytes_added_up=800)) is None

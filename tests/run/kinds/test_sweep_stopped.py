@@ -217,6 +217,29 @@ def test_a_second_try_that_is_stopped_leaves_a_finished_run_finished_and_is_gone
     assert set(last.values()) == {"ok"}
 
 
+@pytest.mark.parametrize(
+    ("fails", "before"),
+    [
+        (CRASHES, ["crashed"]),
+        (Play(2, lambda actor: actor.say("out_of_memory", "OOM")), ["out_of_memory", "out_of_memory"]),
+    ],
+)
+def test_however_often_it_failed_before_a_second_try_that_was_stopped_is_gone_on_with(
+    tmp_path: Path, fails: Play, before: list[str]
+) -> None:
+    bench = Bench(tmp_path, CELLS, only(THREE, fails))
+    bench.start()
+    bench.zygote.plays = only(THREE, press_ctrl_c())
+    with pytest.raises(Interrupted):
+        bench.resume(retry=True)
+    bench.zygote.plays = only(THREE, fails)
+    bench.resume()
+    tried = [t.status for t in load_run(bench.path).trials if t.cell_id == THREE.cell_id]
+    assert tried == [*before, "interrupted", *before], "where memory is short by itself again, too"
+    bench.resume()
+    assert len([t for t in load_run(bench.path).trials if t.cell_id == THREE.cell_id]) == len(tried)
+
+
 def test_what_ran_out_of_memory_by_itself_is_tried_by_itself_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path, CELLS, only(THREE, Play(2, lambda actor: actor.say("out_of_memory", "OOM"))))
     bench.start()

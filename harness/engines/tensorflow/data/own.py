@@ -8,13 +8,14 @@ knows each batch.
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.engines.tensorflow.data.base import DataInfo, Source
 from harness.engines.tensorflow.data.records import told_as_fault
-from harness.engines.tensorflow.data.stages import all_stages_of
+from harness.engines.tensorflow.data.stages import BATCHING, KEEPING, all_stages_of
 from harness.engines.tensorflow.ending import classify
 from harness.engines.tensorflow.structures import (
     ALONE,
@@ -84,7 +85,7 @@ class OwnSource(Source):
     def _called(self) -> "tf.data.Dataset":
         """Examples, anew."""
         made = without_last_prefetch(self._returned(fault_of_part))
-        self.in_batches = all_stages_of(made)[0] in ("Batch", "ParallelBatch", "PaddedBatch")
+        self.in_batches = next((kind for kind in all_stages_of(made) if kind not in KEEPING), "") in BATCHING
         return _with_dense_inputs(in_pairs(made))
 
     def _returned(self, fault_of_part: Callable[[Any, bool], str | None], *given: Any) -> "tf.data.Dataset":
@@ -145,9 +146,13 @@ def _in_parts(spec: Any) -> tuple[Any, ...]:
 def without_last_prefetch(made: "tf.data.Dataset") -> "tf.data.Dataset":
     """`made` up to there: how many wait is for `prefetch` to say. By TensorFlow's choice more would with each turn of
     another trial."""
-    while all_stages_of(made)[0] == "Prefetch":
+    kinds = list(itertools.takewhile(("Options", "Prefetch").__contains__, all_stages_of(made)))
+    if "Prefetch" not in kinds:
+        return made
+    options = made.options()
+    for _ in kinds:
         [made] = made._inputs()
-    return made
+    return made.with_options(options) if "Options" in kinds else made
 
 
 def in_pairs(made: "tf.data.Dataset") -> "tf.data.Dataset":

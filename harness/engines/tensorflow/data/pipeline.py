@@ -127,7 +127,7 @@ def batches_ahead(source: Source, cell: Axes, input_shape: Shapes, stages: Seque
     calls = 0 if kept else cell.parallel_calls or len(os.sched_getaffinity(0))
     each = _block(input_shape) if "Unbatch" in stages else 1
     examples = calls * each if not servers else servers * (calls * each + HELD_BY_WORKER)
-    if isinstance(source, OwnSource) and not (kept or servers):  # what a cache holds waits for nobody
+    if isinstance(source, OwnSource) and not servers:
         examples += held_by(stages[: _last_batch(stages)])
     waiting = cell.prefetch
     if cell.autoshard != "off":  # of its own files a worker makes global batches, each of which lasts it several steps

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 SIZES = ("_buffer_size", "_batch_size", "_num_shards", "_num_parallel_calls")
 """Of a stage, what its size is called."""
 
+BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
+KEEPING = ("Options", "Prefetch", "Cache", "Shuffle", "Take", "Skip", "Repeat", "AssertCardinality")
+"""Stages that hand on elements as they are."""
+
 POLICIES = {"TensorSliceDataset": "file", "RebatchDataset": "data"}
 """What is cut among workers, names of files or parts of batches, and the policy that does it."""
 
@@ -34,11 +38,26 @@ def stages_of(dataset: "tf.data.Dataset") -> list[str]:
 
 
 def held_by(stages: Sequence[str]) -> int:
-    """Elements that `stages` may hold at most before they are asked for: what each keeps ready, or has in parallel
-    calls, which are as many as there are processors where that is not told."""
-    holding = (stage for stage in stages if stage.startswith(("Prefetch", "Parallel")))
-    sizes = (stage.partition("(")[2].rstrip(")").partition(",")[0] for stage in holding)
-    return sum(int(size) if size.isdigit() else len(os.sched_getaffinity(0)) for size in sizes)
+    """Elements behind the last cache that `stages` may hold at most before they are asked for: what each keeps ready,
+    or has in parallel calls, which are as many as there are processors where that is not told. What a stage holds in
+    batches that are taken apart again counts by their size."""
+    held, batches = 0, list[tuple[int, int]]()
+    for stage in stages[_behind_cache(stages) :]:
+        kind, _, told = stage.partition("(")
+        size = told.rstrip(")").partition(",")[0]
+        if kind == "Unbatch" and batches:
+            of, before = batches.pop()
+            held = before + (held - before) * of
+        earlier = held
+        if kind.startswith(("Prefetch", "Parallel")):
+            held += int(size) if size.isdigit() and kind != "ParallelBatch" else len(os.sched_getaffinity(0))
+        if kind in BATCHING and size.isdigit():
+            batches.append((int(size), earlier))
+    return held
+
+
+def _behind_cache(stages: Sequence[str]) -> int:
+    return 1 + max((number for number, stage in enumerate(stages) if stage.startswith("Cache")), default=-1)
 
 
 def hand_over_of(distributed: Any) -> list[str]:

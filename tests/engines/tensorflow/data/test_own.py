@@ -1,6 +1,7 @@
 """Examples of the user's own: they are read as they are, and refused in one line where they cannot be."""
 
 import itertools
+import os
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 from harness.engines.tensorflow.data import DataInfo, load_source
 from harness.engines.tensorflow.data.cached_batches import cached_batches
 from harness.engines.tensorflow.data.pipeline import batches_ahead, gate_batches, pipeline
-from harness.engines.tensorflow.data.stages import stages_of
+from harness.engines.tensorflow.data.stages import held_by, stages_of
 from harness.engines.tensorflow.data_for_model import as_given
 from harness.engines.tensorflow.structures import as_keras_takes, parts_of, unweighted
 from harness.errors import UsageError
@@ -95,6 +96,14 @@ MODULE = """
 
     def in_batches():
         return tokens().batch(4, drop_remainder=True)
+
+    def in_kept_batches():
+        return in_batches().cache().take(2).with_options(tf.data.Options())
+
+    def with_options():
+        options = tf.data.Options()
+        options.deterministic = True
+        return tokens().prefetch(8).with_options(options)
 
     def sequences():
         return in_batches().map(lambda x, y: (x, y))
@@ -231,6 +240,33 @@ def test_an_example_may_be_a_named_tuple(mine: Any, name: str) -> None:
     assert len(batches_of(name, 4, 2)) == 2
 
 
+@pytest.mark.usefixtures("mine")
+def test_a_last_prefetch_is_left_out_below_options_too_which_stay() -> None:
+    made = load_source("own_examples:with_options").examples(Path())
+    assert stages_of(made) == ["TensorSlice"]
+    assert made.options().deterministic is True
+
+
+@pytest.mark.parametrize(
+    ("stages", "held"),
+    [
+        (["Range(9)", "Map"], 0),
+        (["Range(9)", "Prefetch(5)", "ParallelMap(3)"], 8),
+        (["Range(9)", "Prefetch(7)", "Cache", "Map", "Prefetch(5)"], 5),
+        (["Range(9)", "Prefetch(7)", "Cache"], 0),
+        (["Range(9)", "Prefetch(1)", "Batch(256)", "ParallelMap(8)", "Prefetch(4)", "Unbatch", "Prefetch(2)"], 3075),
+        (["Range(9)", "Batch(40)", "Prefetch(4)"], 4),
+        (["Range(9)", "Batch(6)", "Batch(5)", "Prefetch(2)", "Unbatch", "Unbatch"], 60),
+        (["Range(9)", "ParallelBatch(1024)"], len(os.sched_getaffinity(0))),
+        (["Range(9)", "ParallelBatch(10)", "Unbatch"], 10 * len(os.sched_getaffinity(0))),
+    ],
+)
+def test_what_stages_hold_is_counted_behind_the_last_cache_and_by_the_size_of_batches_that_are_taken_apart(
+    stages: list[str], held: int
+) -> None:
+    assert held_by(stages) == held
+
+
 @pytest.mark.parametrize("cache", ["none", "memory"])
 @pytest.mark.usefixtures("mine")
 def test_examples_that_the_function_holds_ready_are_counted_unless_they_come_from_a_cache(cache: str) -> None:
@@ -250,6 +286,7 @@ def test_examples_that_the_function_holds_ready_are_counted_unless_they_come_fro
     ("name", "said"),
     [
         ("in_batches", "ends in batch\\(\\), expected examples one by one: batch\\(\\) is the harness's; where"),
+        ("in_kept_batches", "ends in batch\\(\\), expected examples one by one"),
         ("ragged_alone", "gives inputs of shape \\(None,\\), expected a size that is known: name the model"),
         ("ragged", "gives inputs 'words' of shape \\(None,\\), expected a size"),
     ],

@@ -283,8 +283,11 @@ def test_a_data_service_gives_each_example_once_a_pass_and_one_worker_in_the_sou
         lambda data: data.shard(2, 1),
         lambda data: data.enumerate().map(lambda _, x: x),
         lambda data: data.concatenate(data.take(3)),
+        lambda data: data.take_while(lambda x: x < 50),
+        lambda data: data.scan(np.int64(0), lambda total, x: (total + x, total + x)),
+        lambda data: data.unique(),
     ],
-    ids=["take", "skip", "shard", "enumerate", "in one of two"],
+    ids=["take", "skip", "shard", "enumerate", "in one of two", "take_while", "scan", "unique"],
 )
 def test_what_each_worker_would_do_to_its_share_is_served_by_one_alone(tf: Any, part: Any) -> None:
     data = part(tf.data.Dataset.range(60).map(lambda x: 2 * x))
