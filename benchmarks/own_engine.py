@@ -74,7 +74,7 @@ class Mean:
         """The same on whole batches."""
         return self._reference(initial, self._batches)
 
-    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]], runs: int) -> list[Reference]:
         """Each of those by itself."""
         return [self._reference(before, batch[None]) for before, batch in zip(befores, self._batches, strict=True)]
 

@@ -144,9 +144,10 @@ class Trainer(Protocol):
     def reference(self, initial: Sequence[VariableState]) -> Reference:
         """The first GATE_UPDATES updates from `initial`, on one device and by a way of their own; raises Unprovable."""
 
-    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]], runs: int) -> list[Reference]:
         """The same updates one by one, each from the state that the step itself had before it; asked for where rounding
-        alone would make another second update of the first."""
+        alone would make another second update of the first. What rounding does is found out by so many perturbed runs.
+        """
 
     def run(self, pace: Pace) -> None:
         """Train until `pace` says 0. The first GATE_UPDATES steps are single ones, each on another batch; the loss of

@@ -39,11 +39,6 @@ FEW = 1e-4
 rounding does is because a value near 0 lies on the other side of a ReLU, and so all that hangs on it jumps. Of a kernel
 of ResNet-50, with images of 32 by 32, 14 of 2.4 million weights went the other way under Adam. What replicas add up is
 looked at element by element, by another check."""
-ONE_OF = 100
-"""Of so many elements or more one may be anything then, also where a share of `FEW` is none: where a network ends in a
-map of 1 by 1, a gradient adds up as few numbers as there are examples, and one of them on the other side of a ReLU may
-turn it round. Of the last normalisation of MobileNetV2, with twelve images of 32 by 32, one of 1,280 weights went the
-other way."""
 REACH = 10
 """How many times the furthest that any trained weight moves one may be off that has no gradient. No less: where a unit
 is dead or saturated for a whole batch a gradient is exactly 0, of which another order of additions may make a little,
@@ -224,18 +219,13 @@ class _Wanted:
             if error := distance(copy, self.of(r), self.mask, self.nans_alike):  # which is true of what is not a number
                 limit = self.limit(r, copy.dtype.name)[0]
                 if self._few and error > limit * max(worst.share, 1.0):  # without those few it is no further away
-                    few = self._few_of(copy.size if self.mask is None else int(self.mask.sum()))
-                    error = distance_but_for_few(copy, self.of(r), self.mask, few, self.nans_alike)
+                    error = distance_but_for_few(copy, self.of(r), self.mask, self._few, self.nans_alike)
                 share = share_of_limit(error, limit)
                 worst = _Found(share, r, error) if share > worst.share else worst
             if self.idle is not None and (error := furthest(copy, self._values, self.idle)):
                 share = share_of_limit(error, self.idle_limit(self.idle, copy.dtype.name))
                 worst = _Found(share, r, error, idle=True) if share > worst.share else worst
         return worst
-
-    def _few_of(self, elements: int) -> int:
-        """How many of so many elements may be anything."""
-        return max(int(self._few * elements), int(elements >= ONE_OF))
 
     def idle_limit(self, idle: "Array", dtype: str) -> float:
         """How far off an element of a copy of a type may be that has no gradient."""

@@ -63,8 +63,8 @@ def distance(a: "Array", b: "Array", chosen: "Array | None" = None, nans_alike: 
     return apart if math.isfinite(apart) else norm(a.size, unless_same, mask)
 
 
-def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: int, nans_alike: bool = False) -> float:
-    """As `distance`, without so many of the chosen elements that are furthest apart; of what is no number as
+def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: float, nans_alike: bool = False) -> float:
+    """As `distance`, without the share `few` of the chosen elements that are furthest apart; of what is no number as
     `distance`."""
     import numpy as np
 
@@ -72,7 +72,7 @@ def distance_but_for_few(a: "Array", b: "Array", chosen: "Array | None", few: in
         return whole
     mask = slice(None) if chosen is None else chosen.reshape(-1)
     apart = apart_each(a.reshape(-1)[mask], b.reshape(-1)[mask], nans_alike)
-    kept = apart.size - few
+    kept = apart.size - int(few * apart.size)
     nearest = np.partition(apart, kept - 1)[:kept] if kept else apart
     return norm(nearest.size, lambda part, found, _: np.copyto(found, nearest[part]))
 

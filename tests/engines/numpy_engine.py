@@ -146,7 +146,7 @@ class LeastSquares:
         """The same updates on whole batches, in double precision."""
         return self._reference(initial, range(GATE_UPDATES))
 
-    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]], runs: int) -> list[Reference]:
         """The same one by one."""
         return [self._reference(before, [batch]) for batch, before in enumerate(befores)]
 

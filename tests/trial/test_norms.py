@@ -35,7 +35,7 @@ def test_what_is_no_number_in_both_may_be_no_difference_but_in_one_it_is(dtype: 
     one = np.array([math.nan, 1.0], dtype)
     assert distance(one, np.array([math.nan, 3.0], dtype), nans_alike=True) == 2.0
     assert math.isnan(distance(one, np.array([0.0, 1.0], dtype), nans_alike=True))
-    assert distance_but_for_few(one, np.array([math.nan, 3.0], dtype), None, 0, nans_alike=True) == 2.0
+    assert distance_but_for_few(one, np.array([math.nan, 3.0], dtype), None, 0.1, nans_alike=True) == 2.0
 
 
 def test_what_is_finite_has_changed_by_so_much_and_by_all_that_it_is_where_it_was_not_finite() -> None:
@@ -57,7 +57,7 @@ def test_the_furthest_of_the_chosen_elements_is_found_in_any_block() -> None:
 
 
 def test_what_is_infinite_in_both_is_no_difference_but_for_a_few_either() -> None:
-    assert distance_but_for_few(np.array([INF, 1.0]), np.array([INF, 4.0]), None, 0) == 3.0
+    assert distance_but_for_few(np.array([INF, 1.0]), np.array([INF, 4.0]), None, 0.1) == 3.0
 
 
 def test_elements_that_are_not_chosen_do_not_count() -> None:
@@ -81,9 +81,9 @@ def test_a_few_elements_may_be_anything_but_what_is_no_number_counts() -> None:
     exact = np.zeros(1000)
     apart = exact.copy()
     apart[3], apart[500], apart[700] = 3.0, 100.0, -200.0
-    assert distance_but_for_few(apart, exact, None, 2) == 3.0
-    assert distance_but_for_few(apart, exact, None, 0) == distance(apart, exact)
+    assert distance_but_for_few(apart, exact, None, 0.002) == 3.0
+    assert distance_but_for_few(apart, exact, None, 0.0009) == distance(apart, exact)
     chosen = np.arange(1000) != 3
-    assert distance_but_for_few(apart, exact, chosen, 2) == 0.0
+    assert distance_but_for_few(apart, exact, chosen, 0.0021) == 0.0
     apart[500] = math.nan
-    assert math.isnan(distance_but_for_few(apart, exact, None, 500))
+    assert math.isnan(distance_but_for_few(apart, exact, None, 0.5))

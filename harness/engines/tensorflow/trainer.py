@@ -102,10 +102,10 @@ class TensorFlowTrainer:
         self._must_have_a_reference()
         return self._remembered([run_reference(self._training, initial)])[0]
 
-    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]], runs: int) -> list[Reference]:
         """As `reference`, each update by itself."""
         self._must_not_need_others(befores[-1])
-        return self._remembered(reference_of_each(self._training, befores))
+        return self._remembered(reference_of_each(self._training, befores, runs))
 
     def _remembered(self, references: list[Reference]) -> list[Reference]:
         """The same; which fault they would show least is remembered."""

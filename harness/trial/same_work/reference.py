@@ -64,7 +64,12 @@ class ShareByShare(ABC):
             yield own, slice(i * size, (i + 1) * size)
 
     def reference(
-        self, initial: Sequence[VariableState], batches: "Sequence[Batch]", seed: int, sums: list[Sums] | None = None
+        self,
+        initial: Sequence[VariableState],
+        batches: "Sequence[Batch]",
+        seed: int,
+        sums: list[Sums] | None = None,
+        runs: int = PERTURBED_RUNS,
     ) -> Reference:
         """The updates on `batches` from the state `initial`, what rounding can do to them, and what faults would.
 
@@ -76,7 +81,7 @@ class ShareByShare(ABC):
         known: list[Sums] = [] if sums is None else sums
         exact = ReferenceRun(self._with_every_copy([state.copies[0] for state in initial], initial))
         self._run(exact, batches, known)
-        moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(PERTURBED_RUNS))
+        moved = (perturbed_start(initial, self._arithmetic, generator) for _ in range(runs))
         perturbed = [PerturbedRun(exact, initial, self._with_every_copy(start, initial)) for start in moved]
         for run in perturbed:
             self._run(run, batches)

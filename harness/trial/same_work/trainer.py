@@ -117,11 +117,11 @@ class SameWorkTrainer(ABC):
             request.scratch, key, lambda: self._single.reference(initial, batches, request.seed), request.others_limit_s
         )
 
-    def reference_of_each(self, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+    def reference_of_each(self, befores: Sequence[Sequence[VariableState]], runs: int) -> list[Reference]:
         """As `reference`, each update by itself."""
         sums: list[Sums] = []
         pairs = zip(befores, self._data.gate, strict=True)
-        return [self._single.reference(before, [batch], self._request.seed, sums) for before, batch in pairs]
+        return [self._single.reference(before, [batch], self._request.seed, sums, runs) for before, batch in pairs]
 
     @functools.cached_property
     def _in_turn(self) -> "Iterator[tuple[Array, Array]]":

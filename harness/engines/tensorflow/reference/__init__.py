@@ -60,10 +60,11 @@ def run_reference(training: Training, initial: Sequence[VariableState]) -> Refer
     return cached_reference(request.scratch, _key(training, initial), computed, request.others_limit_s)
 
 
-def reference_of_each(training: Training, befores: Sequence[Sequence[VariableState]]) -> list[Reference]:
+def reference_of_each(training: Training, befores: Sequence[Sequence[VariableState]], runs: int) -> list[Reference]:
     """The updates on the gate's batches one by one, each from the state that the step itself had before it, and so kept
-    for nobody else."""
-    return _compute(training, [(before, [batch]) for before, batch in zip(befores, training.batches, strict=True)])
+    for nobody else; with so many perturbed runs."""
+    spans = [(before, [batch]) for before, batch in zip(befores, training.batches, strict=True)]
+    return _compute(training, spans, runs=runs)
 
 
 def continue_reference(
@@ -102,6 +103,7 @@ def _compute(
     spans: Sequence[tuple[Sequence[VariableState], Sequence[Batch]]],
     fault: str | None = None,
     traced: bool = False,
+    runs: int = PERTURBED_RUNS,
 ) -> list[Reference]:
     """Of each span, which is a state and the batches of the updates from there on: run once as it is, and again from
     perturbed weights to learn what rounding alone can do.
@@ -127,8 +129,8 @@ def _compute(
         for (initial, given), of in zip(spans, exact, strict=True):
             run_updates(device, initial, given, of, updates, arithmetic)
         perturbed: list[list[PerturbedRun]] = [[] for _ in spans]
-        for number in range(1, PERTURBED_RUNS + 1):
-            if fused and number == PERTURBED_RUNS:
+        for number in range(1, runs + 1):
+            if fused and number == runs:
                 device.trace()
             for (initial, given), of, kept in zip(spans, exact, perturbed, strict=True):
                 kept.append(PerturbedRun(of, initial, perturbed_start(initial, arithmetic, generator)))
