@@ -20,6 +20,8 @@ from harness.spec.work import TAG, Cell
 from harness.trial.engines import catalogue_of
 
 _Cell = TypeVar("_Cell", CollectiveCell, PipelineCell)
+OF_EXTENDING = {"mirrored_reversed", "reduction_to_host"}
+"""The strategy and the op of the examples of docs/extending.md, beside which what holds of all names is tested, too."""
 GRADIENT_BYTES = {"mlp": 4 * 669_706}
 _CATALOGUE = load_catalogue()
 CATALOGUE = replace(

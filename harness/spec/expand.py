@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from harness.errors import UsageError
@@ -190,7 +189,8 @@ def _nobody_to_send_to(at: CollectiveCell) -> LeftOut | None:
 
 def _pipelines(sweep: Sweep, catalogue: Catalogue, _taken: bool) -> Matrix:
     """The cells of input pipelines, and what each of their models takes: that is measured for its sake."""
-    _known_names(sweep, catalogue, but={"model": NO_MODEL})
+    named = [model for model in sweep.asked("model") if model != NO_MODEL]
+    _known_names(sweep.model_copy(update={"model": named}), catalogue)
     if not any(map(catalogue.has_pipeline, catalogue.data)):
         raise UsageError("engine: it has no input pipeline that is measured by itself; leave it out")
     cells, left_out = _sorted_out(sweep, catalogue, _inputs(_with_texts(sweep, catalogue), catalogue))
@@ -228,14 +228,13 @@ def _with_texts(sweep: Sweep, catalogue: Catalogue) -> Sweep:
     return sweep.model_copy(update=asked)
 
 
-def _known_names(sweep: Sweep, catalogue: Catalogue, but: Mapping[str, str] = MappingProxyType({})) -> None:
-    """UsageError for a name that no registry has, `but` for one of a key."""
+def _known_names(sweep: Sweep, catalogue: Catalogue) -> None:
+    """UsageError for a name that no registry has."""
     for key, axis in TABLE.items():
         if axis.choices is not None:
             names = list(getattr(catalogue, axis.choices))
             own = own_of(key, [catalogue])
-            asked = [name for name in sweep.asked(key) if name != but.get(key)]
-            must_be_known(key, asked, names, *own, sweep.asked("engine"), catalogue.beside(key))
+            must_be_known(key, sweep.asked(key), names, *own, sweep.asked("engine"), catalogue.beside(key))
 
 
 def _product(cell_keys: Collection[str], sweep: Sweep, catalogue: Catalogue) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.spec.axes import is_own_code
 from tests.cli.real import SMALL
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,7 @@ def short(command: str) -> list[str]:
     """
     given = [FEW.get(word, word) for word in shlex.split(command)[3:]]
     without = OF_STEP if {"--step", "collective"} & {*given} else ("--optimizer",) if "pipeline" in given else ()
-    without += ("--model",) if "pipeline" in given and any("own_" in word for word in given) else ()  # they need none
+    without += ("--model",) if "pipeline" in given and any(map(is_own_code, given)) else ()  # such data need none
     once = ("--trials",) if given[0] == "ab" else ()
     sized = [OF_FEW if flag.startswith("--batch-size") and {*FEW.values()} & {*given} else flag for flag in SHORT]
     flags = [flag for flag in sized if flag.partition("=")[0] not in (*given, *without, *once)]

@@ -112,10 +112,10 @@ class SweepRun(TrialRun):
     def _run_plan(self, plan: PlanRecord) -> None:
         for offset, planned in enumerate(plan.blocks):
             block, began = plan.first_block + offset, time.monotonic()
-            whole = not self._done_in(block)
+            done = self._done_in(block)
             if all(zygote.due for zygote in self.zygotes.values()):
                 self.renew_zygotes()
-            for planned_group in missing_groups(planned, self._done_in(block), self.cells, self._unsupported):
+            for planned_group in missing_groups(planned, done, self.cells, self._unsupported):
                 # What an earlier group of this block found unsupported may be a base case of this one too.
                 group = [cell_id for cell_id in planned_group if cell_id not in self._unsupported]
                 self.progress.skipped(len(planned_group) - len(group))
@@ -123,9 +123,9 @@ class SweepRun(TrialRun):
                     self.progress.group([self.cells[cell_id] for cell_id in group], self._later(block, group))
                     self.progress.block(block, self._blocks, len(group))
                     self._run_group(block, group)
-            if whole:
+            if not done:  # a part of a block does not say what a whole one takes
                 self._block_s = time.monotonic() - began
-            if block == 0 and not any(trial.block for trial in self.trials):  # of a few that are tried again nothing
+            if block == 0 and not any(trial.block for trial in self.trials):  # later a few of its cells are tried again
                 self._steps.choose_again((trial for trial in self.trials if trial.block == 0), self.sweep.window)
 
     def _run_group(self, block: int, group: Sequence[str]) -> None:
@@ -149,8 +149,7 @@ class SweepRun(TrialRun):
     def _too_large(self) -> set[str]:
         """Cells that have run out of memory by themselves: company was not the reason. What others held of it in an
         earlier sitting may be free by now."""
-        alone = [t for t in enumerate(self.trials) if t[1].status == "out_of_memory" and t[1].interleaving != "turns"]
-        return {t.cell_id for number, t in alone if number >= self._earlier or not self._runs_again(t)}
+        return {t.cell_id for t in self._standing if t.status == "out_of_memory" and t.interleaving != "turns"}
 
     def _live_trials(self, block: int, group: Sequence[str]) -> list[LiveTrial]:
         name = hashlib.sha256("/".join([str(len(self.trials)), *group]).encode()).hexdigest()[:8]
@@ -210,18 +209,20 @@ class SweepRun(TrialRun):
         return {t.cell_id for t in self._done() if t.block == block}
 
     def _done(self) -> list[TrialRecord]:
-        """Trials that are not to be run again; of earlier sittings, what was refused for a reason that may pass is."""
-        return [
-            trial
-            for number, trial in enumerate(self.trials)
-            if trial.status != "interrupted" and not (number < self._earlier and self._runs_again(trial))
-        ]
+        """Trials that are not to be run again."""
+        return [trial for trial in self._standing if trial.status != "interrupted"]
+
+    @property
+    def _standing(self) -> list[TrialRecord]:
+        """All but those of earlier sittings that may end otherwise now."""
+        earlier = (trial for trial in self.trials[: self._earlier] if not self._runs_again(trial))
+        return [*earlier, *self.trials[self._earlier :]]
 
     def _runs_again(self, trial: TrialRecord) -> bool:
         """Whether a trial of an earlier sitting may end otherwise now, as one of which a later try was interrupted."""
-        if trial.status not in RETRIED or self.retry:
-            return trial.may_pass or trial.status in RETRIED
-        return any(
+        if trial.status not in RETRIED:
+            return trial.may_pass
+        return self.retry or any(
             later.status == "interrupted" and later.attempt > trial.attempt
             for later in self.trials
             if (later.cell_id, later.block) == (trial.cell_id, trial.block)

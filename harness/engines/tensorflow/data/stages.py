@@ -13,6 +13,7 @@ SIZES = ("_buffer_size", "_batch_size", "_num_shards", "_num_parallel_calls")
 """Of a stage, what its size is called."""
 
 BATCHING = ("Batch", "ParallelBatch", "PaddedBatch")
+"""Stages that make batches of elements."""
 KEEPING = ("Options", "Prefetch", "Cache", "Shuffle", "Take", "Skip", "Repeat", "AssertCardinality")
 """Stages that hand on elements as they are."""
 
@@ -42,9 +43,11 @@ def held_by(stages: Sequence[str]) -> int:
     or has in parallel calls, which are as many as there are processors where that is not told. What a stage holds in
     batches that are taken apart again counts by their size."""
     held, batches = 0, list[tuple[int, int]]()
-    for stage in stages[_behind_cache(stages) :]:
+    for stage in stages:
         kind, _, told = stage.partition("(")
         size = told.rstrip(")").partition(",")[0]
+        if kind == "Cache":
+            held, batches = 0, []
         if kind == "Unbatch" and batches:
             of, before = batches.pop()
             held = before + (held - before) * of
@@ -54,10 +57,6 @@ def held_by(stages: Sequence[str]) -> int:
         if kind in BATCHING and size.isdigit():
             batches.append((int(size), earlier))
     return held
-
-
-def _behind_cache(stages: Sequence[str]) -> int:
-    return 1 + max((number for number, stage in enumerate(stages) if stage.startswith("Cache")), default=-1)
 
 
 def hand_over_of(distributed: Any) -> list[str]:
